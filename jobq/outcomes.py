@@ -1,0 +1,81 @@
+"""What a handler may return or raise, and the one place that writes and reads an outcome's text."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Literal, TypeAlias, get_args
+
+Word: TypeAlias = Literal["ok", "fail", "skip", "err"]
+WORDS: tuple[Word, ...] = get_args(Word)
+
+
+class Outcome:
+    """How a job ended, as the handler tells it: one of Ok, Fail, Skip, with a text for people."""
+
+    word: Word = "ok"
+
+    def __init__(self, text: str = "") -> None:
+        if not isinstance(text, str):
+            raise TypeError(f"{type(self).__name__} takes a str, got {type(text).__name__}")
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"{self.word}: {self.text}" if self.text else self.word
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.text == self.text  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.text))
+
+
+class Ok(Outcome):
+    """Done, with something to say: what returning a str means."""
+
+
+class Fail(Outcome):
+    """Done with a negative answer that a retry would not change; counted as fail, not retried."""
+
+    word = "fail"
+
+
+class Skip(Outcome):
+    """Done: there was nothing to attempt; counted as skip, not retried."""
+
+    word = "skip"
+
+
+Result: TypeAlias = "Outcome | str | None"
+
+
+def read_outcome(text: str | None) -> Word:
+    """The word that an outcome's stored text begins with; every count goes through here.
+
+    A finished job without a text ended well: `ok`.
+    """
+    first = (text or "ok").partition(":")[0].strip()
+    return first if first in WORDS else "err"
+
+
+class Signal(Exception):
+    """Raised by a handler to say what becomes of the job; not an error."""
+
+
+class Permanent(Signal):
+    """Do not retry: the job is dead at once."""
+
+
+class Snooze(Signal):
+    """Run again after `delay` (0 or more, counted by the database's clock); no attempt is used."""
+
+    def __init__(self, delay: timedelta, reason: str = "") -> None:
+        if not isinstance(delay, timedelta):
+            raise TypeError(f"Snooze takes a timedelta, got {type(delay).__name__}")
+        if delay < timedelta(0):
+            raise ValueError(f"Snooze takes a delay of 0 or more, got {delay}")
+        super().__init__(reason or f"snoozed for {delay}")
+        self.delay = delay
+        self.reason = reason

@@ -1,0 +1,41 @@
+"""Binds with their type written in the SQL, so that every driver agrees on it: CAST(:name AS type)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from jobq.tables import TIMESTAMP
+
+TEXTS = ARRAY(sa.Text)
+INTEGERS = ARRAY(sa.Integer)
+SMALLINTS = ARRAY(sa.SmallInteger)
+BIGINTS = ARRAY(sa.BigInteger)
+FLOATS = ARRAY(sa.Double)
+TIMES = ARRAY(TIMESTAMP)
+
+ZERO = sa.literal_column("0", sa.BigInteger)
+ONE = sa.literal_column("1", sa.Integer)
+
+
+def param(name: str, type_: Any) -> sa.Cast[Any]:
+    """A bind of a stated type. Statements are built once and take no values; these carry them."""
+    return sa.cast(sa.bindparam(name), type_)
+
+
+def json_param(name: str) -> sa.Cast[Any]:
+    """JSON that jobq has encoded itself: bound as text, so that no driver's or engine's own encoder touches it."""
+    return sa.cast(sa.cast(sa.bindparam(name, type_=sa.Text), sa.Text), JSONB)
+
+
+def seconds(name: str) -> sa.Function[Any]:
+    """An interval from a bind in seconds (a float): interval text would depend on the session's IntervalStyle."""
+    return sa.func.make_interval(0, 0, 0, 0, 0, 0, param(name, sa.Double))
+
+
+def element(array: str, type_: Any, position: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """`(SELECT :array)[position]`: the inner SELECT is evaluated once, not once a row (29 -> 6 ms per 1 000 rows)."""
+    held = sa.select(param(array, ARRAY(type_))).scalar_subquery()
+    return sa.type_coerce(held, ARRAY(type_))[position]
