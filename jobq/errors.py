@@ -1,20 +1,20 @@
 """Every error that jobq raises.
 
-    JobqError
-    ├── ArgsError (ValueError)            arguments do not fit the handler, or have no JSON form
-    ├── OptionError (ValueError)          an option is outside its range
-    ├── OptionTypeError (TypeError)       an option has the wrong type
-    ├── RegistrationError (TypeError)     a handler that cannot work, or a kind registered twice
-    ├── UnknownKindError (LookupError)    no handler is registered for a kind
-    ├── BindError (TypeError)             not a session or connection that the call can use
-    ├── AutocommitError                   a connection in AUTOCOMMIT has no transaction to join
-    ├── UniqueKeyError                    a unique key is held by another job
-    ├── NotEndedError                     a job that still waits or runs cannot be retried by hand
-    ├── LeaseLostError                    the job was taken from this worker meanwhile
-    ├── ContextError (RuntimeError)       used outside of a job, or in the wrong kind of handler
-    ├── SchemaError                       jobq's tables are missing, old, or newer than this version
-    ├── WorkerError                       the worker cannot start, or had to end
-    └── EmbeddedError                     the embedded PostgreSQL cannot run here
+JobqError
+├── ArgsError (ValueError)            arguments do not fit the handler, or have no JSON form
+├── OptionError (ValueError)          an option is outside its range
+├── OptionTypeError (TypeError)       an option has the wrong type
+├── RegistrationError (TypeError)     a handler that cannot work, or a kind registered twice
+├── UnknownKindError (LookupError)    no handler is registered for a kind
+├── BindError (TypeError)             not a session or connection that the call can use
+├── AutocommitError                   a connection in AUTOCOMMIT has no transaction to join
+├── UniqueKeyError                    a unique key is held by another job
+├── NotEndedError                     a job that still waits or runs cannot be retried by hand
+├── LeaseLostError                    the job was taken from this worker meanwhile
+├── ContextError (RuntimeError)       used outside of a job, or in the wrong kind of handler
+├── SchemaError                       jobq's tables are missing, old, or newer than this version
+├── WorkerError                       the worker cannot start, or had to end
+└── EmbeddedError                     the embedded PostgreSQL cannot run here
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -24,7 +24,7 @@ ENDED = frozenset({State.DONE, State.DEAD, State.CANCELLED})
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """The answer of an enqueue: `created` is False when an open job already held the unique key; `id` is then its id."""
+    """An enqueue's answer. `created` is False when an open job held the unique key already; `id` is then its id."""
 
     id: int
     created: bool
@@ -44,7 +44,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it was read: one row of `all_jobs`. `args` is the decoded JSON object, None when Python cannot parse it."""
+    """A job as it was read: one row of `all_jobs`. `args` is None when Python cannot parse what is stored."""
 
     id: int
     queue: str
@@ -66,3 +66,38 @@ class Job:
     callsite: str | None = None
     meta: dict[str, Any] = field(default_factory=dict)
     errors: tuple[Failure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A job as a worker has claimed it. `args` and `meta` are JSON text: they are decoded inside the attempt.
+
+    `waited`: from the later of run_at and created_at to the claim, by the database's clock.
+    """
+
+    id: int
+    attempt: int
+    queue: str
+    kind: str
+    args: str
+    priority: int
+    run_at: datetime
+    failures: int
+    max_attempts: int | None
+    meta: str
+    created_at: datetime
+    worker_id: int
+    waited: timedelta
+
+    @property
+    def lane(self) -> tuple[str, int]:
+        return self.queue, self.priority
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a lane: what a notification tells, and where a job was given back to."""
+
+    queue: str
+    priority: int
+    run_at: datetime

@@ -73,7 +73,7 @@ finished_jobs = sa.Table(
 finished_jobs.c.id.autoincrement = False
 sa.Index("finished_jobs_expires", finished_jobs.c.expires_at)
 sa.Index("finished_jobs_finished", finished_jobs.c.finished_at, postgresql_using="brin")
-sa.Index("finished_jobs_recent", finished_jobs.c.kind, sa.text("md5((args)::text)"), finished_jobs.c.finished_at)
+sa.Index("finished_jobs_recent", finished_jobs.c.kind, sa.text("md5(args::text)"), finished_jobs.c.finished_at)
 
 # The lease belongs to the worker process: a job runs if, and only if, its worker's row is here and knows it.
 workers = sa.Table(

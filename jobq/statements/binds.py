@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, JSONB
 
 from jobq.tables import TIMESTAMP
 
@@ -17,6 +17,7 @@ FLOATS = ARRAY(sa.Double)
 TIMES = ARRAY(TIMESTAMP)
 
 ZERO = sa.literal_column("0", sa.BigInteger)
+SECOND = sa.literal_column("interval '1 second'", INTERVAL)
 ONE = sa.literal_column("1", sa.Integer)
 
 
@@ -30,9 +31,14 @@ def json_param(name: str) -> sa.Cast[Any]:
     return sa.cast(sa.cast(sa.bindparam(name, type_=sa.Text), sa.Text), JSONB)
 
 
-def seconds(name: str) -> sa.Function[Any]:
+def seconds(name: str) -> sa.ColumnElement[Any]:
     """An interval from a bind in seconds (a float): interval text would depend on the session's IntervalStyle."""
-    return sa.func.make_interval(0, 0, 0, 0, 0, 0, param(name, sa.Double))
+    return as_interval(param(name, sa.Double))
+
+
+def as_interval(value: sa.ColumnElement[float]) -> sa.ColumnElement[Any]:
+    """Seconds as an interval."""
+    return SECOND * value
 
 
 def element(array: str, type_: Any, position: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
