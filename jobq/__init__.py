@@ -1,0 +1,150 @@
+"""A background job queue for applications that already run on PostgreSQL and SQLAlchemy.
+
+A job is a row, written in the same transaction as the work that caused it. See README.md and DESIGN.md.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jobq.admin import (
+        cancel,
+        cancel_async,
+        get,
+        get_async,
+        jobs,
+        jobs_async,
+        retry,
+        retry_async,
+        stats,
+        stats_async,
+        workers,
+        workers_async,
+    )
+    from jobq.backoff import ByError, Exponential
+    from jobq.context import Context, Transaction, current
+    from jobq.errors import (
+        ArgsError,
+        AutocommitError,
+        BindError,
+        ContextError,
+        EmbeddedError,
+        JobqError,
+        LeaseLostError,
+        NotEndedError,
+        OptionError,
+        OptionTypeError,
+        RegistrationError,
+        SchemaError,
+        UniqueKeyError,
+        UnknownKindError,
+        WorkerError,
+    )
+    from jobq.events import ErrorEvent
+    from jobq.handlers import Args, Handler, Kind, kind
+    from jobq.model import Enqueued, Failure, Job, State
+    from jobq.outcomes import Fail, Ok, Outcome, Permanent, Skip, Snooze
+    from jobq.producer import enqueue, enqueue_async, enqueue_many, enqueue_many_async
+    from jobq.registry import App, Registry
+    from jobq.schema import migrate
+    from jobq.tables import metadata
+    from jobq.worker import Worker, WorkerStats
+
+# Where each public name lives. Imported when first asked for, so that a web application that only enqueues loads
+# neither the worker nor alembic, and `import jobq` works without greenlet.
+_HOMES = {
+    "jobq.admin": (
+        "cancel cancel_async get get_async jobs jobs_async retry retry_async stats stats_async workers workers_async"
+    ),
+    "jobq.backoff": "ByError Exponential",
+    "jobq.context": "Context Transaction current",
+    "jobq.errors": (
+        "ArgsError AutocommitError BindError ContextError EmbeddedError JobqError LeaseLostError NotEndedError"
+        " OptionError OptionTypeError RegistrationError SchemaError UniqueKeyError UnknownKindError WorkerError"
+    ),
+    "jobq.events": "ErrorEvent",
+    "jobq.handlers": "Args Handler Kind kind",
+    "jobq.model": "Enqueued Failure Job State",
+    "jobq.outcomes": "Fail Ok Outcome Permanent Skip Snooze",
+    "jobq.producer": "enqueue enqueue_async enqueue_many enqueue_many_async",
+    "jobq.registry": "App Registry",
+    "jobq.schema": "migrate",
+    "jobq.tables": "metadata",
+    "jobq.worker": "Worker WorkerStats",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "App",
+    "Args",
+    "ArgsError",
+    "AutocommitError",
+    "BindError",
+    "ByError",
+    "Context",
+    "ContextError",
+    "EmbeddedError",
+    "Enqueued",
+    "ErrorEvent",
+    "Exponential",
+    "Fail",
+    "Failure",
+    "Handler",
+    "Job",
+    "JobqError",
+    "Kind",
+    "LeaseLostError",
+    "NotEndedError",
+    "Ok",
+    "OptionError",
+    "OptionTypeError",
+    "Outcome",
+    "Permanent",
+    "RegistrationError",
+    "Registry",
+    "SchemaError",
+    "Skip",
+    "Snooze",
+    "State",
+    "Transaction",
+    "UniqueKeyError",
+    "UnknownKindError",
+    "Worker",
+    "WorkerError",
+    "WorkerStats",
+    "cancel",
+    "cancel_async",
+    "current",
+    "enqueue",
+    "enqueue_async",
+    "enqueue_many",
+    "enqueue_many_async",
+    "get",
+    "get_async",
+    "jobs",
+    "jobs_async",
+    "kind",
+    "metadata",
+    "migrate",
+    "retry",
+    "retry_async",
+    "stats",
+    "stats_async",
+    "workers",
+    "workers_async",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = globals()[name] = getattr(import_module(_HOME[name]), name)
+        return value
+    if name == "tables":
+        return import_module("jobq.tables")
+    raise AttributeError(f"module 'jobq' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "tables"})

@@ -38,7 +38,7 @@ def seconds(name: str) -> sa.ColumnElement[Any]:
 
 def as_interval(value: sa.ColumnElement[float]) -> sa.ColumnElement[Any]:
     """Seconds as an interval."""
-    return SECOND * value
+    return SECOND.op("*", return_type=INTERVAL())(value)
 
 
 def element(array: str, type_: Any, position: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:

@@ -1,0 +1,129 @@
+"""Enqueue: jobs join the caller's transaction.
+
+All that can be checked is checked before any SQL is sent, so that a refused call leaves the transaction as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from jobq import checks
+from jobq.bind import AsyncBind, Bind, connection_of, needs_bind, over
+from jobq.callsite import callsite
+from jobq.errors import ArgsError, OptionTypeError, UniqueKeyError
+from jobq.handlers import Args, Kind, P, needs_kind
+from jobq.model import Enqueued
+from jobq.options import Options
+from jobq.store import inserting
+from jobq.store.inserting import Answer, NewJob
+
+
+def enqueue(session: Bind, handler: Kind[P], /, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+    """Insert a job in the caller's transaction: it exists if, and only if, that commits.
+
+    The arguments are those of the handler, checked before any SQL is sent and kept as jsonb, which drops the order of
+    keys and refuses NUL characters (PostgreSQL manual, 8.14). How it is enqueued rides on the handler, see
+    `Kind.options`. Commits nothing; what the database itself raises (a deadlock; SQLSTATE 40001 for a key that was
+    taken since the snapshot of a REPEATABLE READ transaction) reaches the caller as it is. Of the session's events
+    before_commit is the place for it: in after_commit SQLAlchemy refuses any SQL.
+
+    Raises: ArgsError, when the arguments do not fit the handler or have no JSON form; BindError, for what is not a
+    Session, scoped_session or Connection; AutocommitError; UniqueKeyError, with `on_conflict="raise"` or when the key
+    was taken and freed again ten times meanwhile.
+    """
+    needs_bind(session, "enqueue")
+    return _insert(session, _prepare(handler, args, kwargs))
+
+
+def enqueue_async(
+    session: AsyncBind, handler: Kind[P], /, *args: P.args, **kwargs: P.kwargs
+) -> Coroutine[Any, Any, Enqueued]:
+    """`enqueue` for an AsyncSession, async_scoped_session or AsyncConnection: checked now, sent at the await."""
+    return over(session, _insert, _prepare(handler, args, kwargs), called="enqueue")
+
+
+def enqueue_many(session: Bind, handler: Kind[P], rows: Iterable[Args[P] | Mapping[str, Any]], /) -> list[Enqueued]:
+    """Insert many jobs of one handler, as `enqueue` does; the answers in the order of the rows.
+
+    A row is `handler.args(...)` or a mapping of keyword arguments. `handler.options(...).args(...)` gives a row options
+    of its own. One statement for each 5 000 rows, one notification for each lane and statement. Of rows with equal
+    unique keys the first has the job. With `on_conflict="raise"` it is all or none: a savepoint holds them.
+
+    Raises: as `enqueue`; the path of an ArgsError begins with the row, `rows[3].args.to`.
+    """
+    needs_bind(session, "enqueue_many")
+    return _insert_many(session, _prepare_many(handler, rows))
+
+
+def enqueue_many_async(
+    session: AsyncBind, handler: Kind[P], rows: Iterable[Args[P] | Mapping[str, Any]], /
+) -> Coroutine[Any, Any, list[Enqueued]]:
+    """`enqueue_many` for an AsyncSession, async_scoped_session or AsyncConnection: checked now, sent at the await."""
+    return over(session, _insert_many, _prepare_many(handler, rows), called="enqueue_many")
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """The jobs of one call, and which of them must be new."""
+
+    common: dict[str, Any]
+    jobs: list[NewJob]
+    must_be_new: list[bool]
+
+
+def _prepare(handler: Kind[...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Batch:
+    kind = needs_kind(handler)
+    options = kind.effective()
+    return _batch(kind, [(kind.encode(args, kwargs), options)])
+
+
+def _prepare_many(handler: Kind[...], rows: Iterable[Args[...] | Mapping[str, Any]]) -> _Batch:
+    kind = needs_kind(handler)
+    if isinstance(rows, str | Mapping | Args):
+        raise OptionTypeError(f"rows: expected a list of handler.args(...) or mappings, got one {type(rows).__name__}")
+    return _batch(kind, [_row(kind, row, n) for n, row in enumerate(rows)])
+
+
+def _row(kind: Kind[...], row: Args[...] | Mapping[str, Any], n: int) -> tuple[str, Options]:
+    if isinstance(row, Args):
+        if not kind.is_same(row.source):
+            raise ArgsError(f"rows[{n}]", f"the args of {row.source.kind}, expected those of {kind.kind}")
+        return row.text, kind.effective(row)
+    if not isinstance(row, Mapping):
+        raise ArgsError(f"rows[{n}]", f"expected {kind.kind}.args(...) or a mapping, got {checks.show(row)}")
+    try:
+        return kind.encode((), row), kind.effective()
+    except ArgsError as error:
+        raise ArgsError(f"rows[{n}].{error.path}", error.problem) from error
+
+
+def _batch(kind: Kind[...], rows: list[tuple[str, Options]]) -> _Batch:
+    now = datetime.now(UTC)  # only to tell whether a worker need be woken; when a job is due, the database says
+    jobs = [NewJob({**options.binds(), "args": text}, options.is_later(now)) for text, options in rows]
+    common = {"kind": kind.kind, "callsite": callsite()}
+    return _Batch(common, jobs, [options.on_conflict == "raise" for _, options in rows])
+
+
+def _insert(bind: Bind, batch: _Batch) -> Enqueued:
+    answer = inserting.insert(connection_of(bind, "enqueue"), batch.jobs[0], batch.common)
+    return _accept(answer, batch.must_be_new[0])
+
+
+def _insert_many(bind: Bind, batch: _Batch) -> list[Enqueued]:
+    if not batch.jobs:
+        return []
+    connection = connection_of(bind, "enqueue_many")
+    with connection.begin_nested() if any(batch.must_be_new) else nullcontext():
+        answers = inserting.insert_many(connection, batch.jobs, batch.common)
+        return [_accept(answer, must) for answer, must in zip(answers, batch.must_be_new, strict=True)]
+
+
+def _accept(answer: Answer, must_be_new: bool) -> Enqueued:
+    if must_be_new and not answer.created:
+        problem = f"unique key {answer.key!r} is held by job {answer.id}"
+        raise UniqueKeyError(problem, key=answer.key or "", holder=answer.id)
+    return Enqueued(answer.id, answer.created)

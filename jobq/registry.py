@@ -1,0 +1,206 @@
+"""Where handlers are registered: `App`, which a worker runs, and `Registry`, a module's part of it."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
+from datetime import timedelta
+from types import FrameType, MappingProxyType
+from typing import Any, TypeAlias, TypeVar
+
+from jobq import checks
+from jobq.backoff import Exponential, RetryPolicy
+from jobq.errors import OptionError, OptionTypeError, RegistrationError
+from jobq.events import ErrorCallback
+from jobq.handlers import Handler, P, R
+from jobq.options import OnInterrupt, Priority, Settings, Unique
+
+Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
+Around: TypeAlias = Callable[[], AbstractContextManager[Any] | AbstractAsyncContextManager[Any]]
+L = TypeVar("L", bound="Callable[[], AsyncIterator[Any] | AbstractAsyncContextManager[Any]]")
+A = TypeVar("A", bound=Around)
+C = TypeVar("C", bound=ErrorCallback)
+
+HIGHEST_WEIGHT = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    """What code says of a queue. `weight`, 1 to 1000: its share of the claims while others have work too."""
+
+    weight: int = 1
+
+    def __post_init__(self) -> None:
+        checks.whole("weight", self.weight, 1, HIGHEST_WEIGHT)
+
+
+class Registry:
+    """A module's handlers, for an App to include. `queue`: where their jobs go unless they say otherwise."""
+
+    def __init__(self, *, queue: str = "default") -> None:
+        self._queue = checks.name("queue", queue)
+        self._handlers: dict[str, Handler[..., Any]] = {}
+        self._places: dict[str, str] = {}
+        self._included_in: list[Registry] = []
+
+    @property
+    def handlers(self) -> Mapping[str, Handler[..., Any]]:
+        """The handlers by their kinds."""
+        return MappingProxyType(self._handlers)
+
+    def handler(
+        self,
+        kind: str,
+        /,
+        *,
+        queue: str | None = None,
+        priority: Priority = 1,
+        max_attempts: int = 5,
+        timeout: timedelta | None = None,
+        retry: RetryPolicy = Exponential(),  # noqa: B008  # frozen
+        unique: Unique = False,
+        executor: str = "auto",
+        on_interrupt: OnInterrupt = "retry",
+        keep: timedelta | None = None,
+    ) -> Callable[[Callable[P, R]], Handler[P, R]]:
+        """Register the decorated function for a kind: written out, so that renaming the function changes nothing.
+
+        The function's signature is the schema of the args. `max_attempts`, 1 to 32767: so many failures and the job is
+        dead. `retry`: `(failures, error) -> delay`, None for dead at once. `executor` "auto": async functions in the
+        loop, others in threads. `on_interrupt` "fail": dead when its worker dies, rather than run again. `keep`: for
+        how long the ended job is kept. The rest are the defaults of `options`.
+
+        Raises: RegistrationError, OptionError, OptionTypeError.
+        """
+        if callable(kind):
+            raise OptionTypeError('kind: write it out, @app.handler("email.send") and not @app.handler')
+        checks.name("kind", kind)
+        settings = Settings(
+            queue=self._queue if queue is None else queue,
+            priority=priority,
+            max_attempts=max_attempts,
+            timeout=timeout,
+            retry=retry,
+            unique=unique,
+            executor=executor,
+            on_interrupt=on_interrupt,
+            keep=keep,
+        )
+
+        def register(function: Callable[P, R]) -> Handler[P, R]:
+            caller = sys._getframe(1)
+            handler = Handler(kind, function, settings, localns=caller.f_locals)
+            self._add(handler, _place(caller))
+            return handler
+
+        return register
+
+    def _add(self, handler: Handler[..., Any], place: str) -> None:
+        holders = [self, *self._included_in]
+        for holder in holders:
+            holder._refuse_taken(handler, place)
+        for holder in holders:
+            holder._handlers[handler.kind] = handler
+            holder._places[handler.kind] = place
+
+    def _refuse_taken(self, handler: Handler[..., Any], place: str) -> None:
+        if self._handlers.get(handler.kind, handler) is not handler:
+            taken = self._places[handler.kind]
+            raise RegistrationError(f"kind {handler.kind!r} is registered twice: at {taken} and at {place}")
+
+
+class App(Registry):
+    """All that a worker needs to know of an application: handlers, queues, and what is around each job."""
+
+    def __init__(self, *, queue: str = "default") -> None:
+        super().__init__(queue=queue)
+        self._queues: dict[str, QueueSettings] = {}
+        self._around: list[Around] = []
+        self._lifespan: Lifespan | None = None
+        self._on_error: list[ErrorCallback] = []
+
+    @property
+    def queues(self) -> Mapping[str, QueueSettings]:
+        """The queues that code says something of, by their names."""
+        return MappingProxyType(self._queues)
+
+    @property
+    def around_factories(self) -> tuple[Around, ...]:
+        """In the order of entering."""
+        return tuple(self._around)
+
+    @property
+    def lifespan_function(self) -> Lifespan | None:
+        """Called once a worker; an async generator function has become a context manager's."""
+        return self._lifespan
+
+    @property
+    def error_callbacks(self) -> tuple[ErrorCallback, ...]:
+        """In the order of registration."""
+        return tuple(self._on_error)
+
+    def include(self, registry: Registry) -> None:
+        """Take over the handlers of a registry, also those that it gets later.
+
+        Raises: RegistrationError, when a kind is taken or a type in a signature cannot be found.
+        """
+        if not isinstance(registry, Registry) or isinstance(registry, App):
+            raise OptionTypeError(f"include: expected a jobq.Registry, got {type(registry).__name__}")
+        for kind, handler in registry.handlers.items():
+            handler.resolve()
+            self._refuse_taken(handler, registry._places[kind])
+        self._handlers.update(registry._handlers)
+        self._places.update(registry._places)
+        if self not in registry._included_in:
+            registry._included_in.append(self)
+
+    def queue(self, name: str, /, *, weight: int = 1) -> None:
+        """Say something of a queue: the default, that what is set in the database overrules.
+
+        `weight`, 1 to 1000: its share of the claims while other queues have work too.
+        """
+        settings = QueueSettings(weight=weight)
+        if self._queues.setdefault(checks.name("queue", name), settings) != settings:
+            raise OptionError(f"queue {name!r} is declared twice: weight {self._queues[name].weight} and {weight}")
+
+    def around(self, factory: A, /) -> A:
+        """Enter the context manager that `factory()` gives around each job (Flask's `app.app_context`).
+
+        An async one can be entered for async handlers only.
+        """
+        _needs_callable("around", factory)
+        self._around.append(factory)
+        return factory
+
+    def lifespan(self, function: L, /) -> L:
+        """Enter an async context manager for as long as a worker runs; what it yields is `current().state`."""
+        _needs_callable("lifespan", function)
+        if self._lifespan is not None:
+            raise RegistrationError("lifespan: this app has one already; enter several in one with an AsyncExitStack")
+        opened: Any = contextlib.asynccontextmanager(function) if inspect.isasyncgenfunction(function) else function
+        self._lifespan = opened
+        return function
+
+    def on_error(self, callback: C, /) -> C:
+        """Call back with an ErrorEvent for each failed attempt, and for each run of failures of the worker itself."""
+        _needs_callable("on_error", callback)
+        self._on_error.append(callback)
+        return callback
+
+    def resolve(self) -> None:
+        """Find the types that signatures name. Raises: RegistrationError, for the first that cannot be found."""
+        for handler in self._handlers.values():
+            handler.resolve()
+
+
+def _needs_callable(option: str, value: object) -> None:
+    if not callable(value):
+        raise OptionTypeError(f"{option}: expected a callable, got {checks.show(value)}")
+
+
+def _place(frame: FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

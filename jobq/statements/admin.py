@@ -1,0 +1,166 @@
+"""Statements that look at jobs, and repair them by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from jobq.statements.binds import BIGINTS, TEXTS, ZERO, as_interval, param, seconds
+from jobq.statements.choose import Predicate, column, onto, table_for
+from jobq.statements.notify import told
+from jobq.tables import all_jobs, finished_jobs, jobs, kinds, workers
+
+# Read as text and decoded job by job: one row that Python cannot parse must not break the reading of the others.
+AS_TEXT = frozenset({"args", "meta", "errors"})
+LONGEST_KEEP_SECONDS: sa.ColumnElement[float] = sa.literal_column(
+    "3000000000"
+)  # a keep in a row's meta is untrusted; about 95 years fit every timestamp
+STANDING = ("id", "state", "outcome", "finished_at", "unique_key")
+SHARED = [each.name for each in jobs.c]
+
+
+@cache
+def read_one() -> Any:
+    """A job by its id, whole: from both tables in one statement, or one that moves meanwhile is missed. Bind: id."""
+    return _columns(all_jobs, AS_TEXT).where(all_jobs.c.id == param("id", sa.BigInteger))
+
+
+def read(predicates: Sequence[Predicate], limit: int | None) -> Any:
+    """Whole jobs, the newest first."""
+    return _matching(predicates, AS_TEXT, limit)
+
+
+def read_brief(predicates: Sequence[Predicate], limit: int | None) -> Any:
+    """Jobs without args, meta and errors, which may be large; the newest first."""
+    return _matching(predicates, frozenset(), limit)
+
+
+def extent(table: sa.Table, predicates: Sequence[Predicate]) -> sa.Executable:
+    """How many rows of `table` the predicates choose, and the highest id of them."""
+    numbers = [sa.func.count().label("matched"), sa.func.coalesce(sa.func.max(table.c.id), ZERO).label("highest")]
+    return sa.select(*numbers).select_from(table).where(*onto(table, predicates))
+
+
+def next_ids(table: sa.Table, predicates: Sequence[Predicate], size: int) -> sa.Executable:
+    """The next ids that the predicates choose, ascending. Binds: after, upto."""
+    after, upto = param("after", sa.BigInteger), param("upto", sa.BigInteger)
+    chosen = sa.select(table.c.id).where(*onto(table, predicates), table.c.id > after, table.c.id <= upto)
+    return chosen.order_by(table.c.id).limit(size)
+
+
+@cache
+def standing() -> sa.Executable:
+    """Where jobs stand, for a refusal's text. Bind: ids."""
+    return sa.select(*[all_jobs.c[name] for name in STANDING]).where(all_jobs.c.id == sa.any_(param("ids", BIGINTS)))
+
+
+def kept(predicates: Sequence[Predicate]) -> sa.Executable:
+    """What a retry by predicates has left in finished_jobs: their keys are taken."""
+    columns = [finished_jobs.c[name] for name in STANDING]
+    return sa.select(*columns).where(*onto(finished_jobs, predicates)).order_by(finished_jobs.c.id)
+
+
+@cache
+def holders() -> sa.Executable:
+    """The open jobs that hold unique keys. Bind: keys."""
+    return sa.select(jobs.c.unique_key, jobs.c.id).where(jobs.c.unique_key == sa.any_(param("keys", TEXTS)))
+
+
+@cache
+def retry_ids() -> sa.Executable:
+    """Binds: ids, channel."""
+    return _retry([finished_jobs.c.id == sa.any_(param("ids", BIGINTS))])
+
+
+def retry_where(predicates: Sequence[Predicate]) -> sa.Executable:
+    """Bind: channel."""
+    return _retry(onto(finished_jobs, predicates))
+
+
+@cache
+def cancel_ids() -> sa.Executable:
+    """Binds: ids, running, keep_seconds."""
+    return _cancel([jobs.c.id == sa.any_(param("ids", BIGINTS))])
+
+
+def cancel_where(predicates: Sequence[Predicate]) -> sa.Executable:
+    """Binds: running, keep_seconds."""
+    return _cancel(onto(jobs, predicates))
+
+
+@cache
+def read_workers() -> sa.Executable:
+    """Every worker that has a row, the oldest first; one scan of `jobs` counts what they run."""
+    runs = (
+        sa.select(jobs.c.worker_id, sa.func.count().label("running"))
+        .where(jobs.c.worker_id.is_not(None))
+        .group_by(jobs.c.worker_id)
+        .subquery("runs")
+    )
+    alive = (workers.c.lease_until > sa.func.now()).label("alive")
+    running = sa.func.coalesce(runs.c.running, sa.literal_column("0")).label("running")
+    found = sa.select(*workers.c, alive, running, sa.func.now().label("read_at"))
+    return found.outerjoin_from(workers, runs, runs.c.worker_id == workers.c.id).order_by(workers.c.started_at)
+
+
+def _columns(table: sa.Table, texts: frozenset[str]) -> Any:
+    names = [each.name for each in all_jobs.c if each.name in texts or each.name not in AS_TEXT]
+    return sa.select(*[_readable(column(table, name), name).label(name) for name in names])
+
+
+def _readable(found: sa.ColumnElement[Any], name: str) -> sa.ColumnElement[Any]:
+    return sa.cast(found, sa.Text) if name in AS_TEXT else found
+
+
+def _matching(predicates: Sequence[Predicate], texts: frozenset[str], limit: int | None) -> Any:
+    table = table_for(predicates)
+    return _columns(table, texts).where(*onto(table, predicates)).order_by(table.c.id.desc()).limit(limit)
+
+
+def _retry(where: Sequence[Predicate]) -> sa.Executable:
+    """Insert first, delete only what went in: the other way round, a job whose key is taken would be lost.
+
+    Failures count from zero; `attempt` keeps growing, or a worker that still believes in an old one passes the fence.
+    """
+    chosen = sa.select(finished_jobs).where(*where).order_by(finished_jobs.c.id).with_for_update().cte("chosen")
+    fresh: dict[str, Any] = {
+        "run_at": sa.func.now(),
+        "failures": sa.literal_column("0"),
+        "worker_id": sa.cast(sa.null(), sa.BigInteger),
+    }
+    rows = sa.select(*[fresh.get(name, chosen.c[name]) for name in SHARED])
+    back = (
+        postgresql.insert(jobs)
+        .from_select(SHARED, rows, include_defaults=False)
+        .on_conflict_do_nothing()
+        .returning(jobs.c.id, jobs.c.queue, jobs.c.priority, jobs.c.run_at)
+        .cte("back")
+    )
+    gone = sa.delete(finished_jobs).where(finished_jobs.c.id == back.c.id)
+    return gone.returning(finished_jobs.c.id, told(back.c.queue, back.c.priority, back.c.run_at))
+
+
+def _cancel(where: Sequence[Predicate]) -> sa.Executable:
+    """One statement: whoever locks a row first wins, a claim or this; the fence refuses the worker's later write."""
+    waits = sa.or_(jobs.c.worker_id.is_(None), param("running", sa.Boolean))
+    gone = sa.delete(jobs).where(*where, waits).returning(*jobs.c).cte("gone")
+    state, outcome = sa.literal_column("'cancelled'", sa.Text), sa.literal_column("'err: cancelled'", sa.Text)
+    ended = [state, outcome, sa.func.now() + _keep(gone)]
+    rows = sa.select(*[gone.c[name] for name in SHARED], *ended)
+    names = [*SHARED, "state", "outcome", "expires_at"]
+    return sa.insert(finished_jobs).from_select(names, rows, include_defaults=False).returning(finished_jobs.c.id)
+
+
+def _keep(gone: sa.CTE) -> sa.ColumnElement[Any]:
+    """For how long the job is kept: as its own row says, as its handler says, or the bind `keep_seconds`."""
+    said = gone.c.meta[sa.literal_column("'keep'", sa.Text)]
+    seconds_said = sa.cast(said.astext, sa.Double)
+    bounded = sa.func.least(sa.func.greatest(seconds_said, sa.literal_column("0")), LONGEST_KEEP_SECONDS)
+    is_number = sa.func.jsonb_typeof(said) == sa.literal_column("'number'")
+    own = sa.case((is_number, as_interval(bounded)))
+    of_kind = sa.select(kinds.c.keep).where(kinds.c.kind == gone.c.kind).scalar_subquery()
+    return sa.func.coalesce(own, of_kind, seconds("keep_seconds"))

@@ -1,0 +1,161 @@
+"""Ending a claimed job, or giving it back. Every statement is fenced by id, attempt and worker."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+
+from jobq.statements.binds import BIGINTS, SMALLINTS, TEXTS, TIMES, as_interval, element, json_param, param, seconds
+from jobq.statements.notify import payload
+from jobq.tables import TIMESTAMP, finished_jobs, jobs
+
+SHARED = tuple(column.name for column in jobs.c)
+MOST_ERRORS = sa.literal_column("25")
+
+
+def place() -> sa.ColumnElement[int]:
+    """Where a row's id stands in the bind `ids`, from 1: its attempt, state and outcome stand at the same place.
+
+    Not a join with unnest(): the planner believes that one row is running and may go quadratic.
+    """
+    ids = sa.select(param("ids", BIGINTS)).scalar_subquery()
+    return sa.func.width_bucket(jobs.c.id, ids, type_=sa.Integer)
+
+
+def held() -> tuple[sa.ColumnElement[bool], ...]:
+    """The fence for many jobs. Binds: worker_id, ids (ascending), attempts."""
+    return (
+        jobs.c.id == sa.any_(param("ids", BIGINTS)),
+        jobs.c.attempt == element("attempts", sa.Integer, place()),
+        jobs.c.worker_id == param("worker_id", sa.BigInteger),
+    )
+
+
+def still_mine() -> tuple[sa.ColumnElement[bool], ...]:
+    """The fence for one job. Binds: id, attempt, worker_id (prefixed, as an UPDATE's own columns share the names)."""
+    return (
+        jobs.c.id == param("the_id", sa.BigInteger),
+        jobs.c.attempt == param("the_attempt", sa.Integer),
+        jobs.c.worker_id == param("the_worker_id", sa.BigInteger),
+    )
+
+
+def with_error(errors: Any, error: Any) -> sa.ColumnElement[Any]:
+    """The history with one more failed attempt, stamped by the database; the oldest is dropped past 25."""
+    stamped = error.op("||")(sa.func.jsonb_build_object(sa.literal_column("'at'"), sa.func.now()))
+    full = sa.func.jsonb_array_length(errors) >= MOST_ERRORS
+    oldest_dropped = errors.op("-")(sa.literal_column("0", sa.Integer))
+    return sa.type_coerce(sa.case((full, oldest_dropped), else_=errors).op("||")(stamped), JSONB)
+
+
+@cache
+def finish() -> sa.Insert:
+    """Move ended jobs to finished_jobs, in one statement for any mix of attempts, states and outcomes.
+
+    Binds: worker_id, and of equal length, by ascending id: ids, attempts, states, outcomes, errors (JSON text; NULL:
+    no failure), keeps (seconds). Returns the ids that were still ours; the others were fenced off.
+    """
+    gone = sa.delete(jobs).where(*held()).returning(*jobs.c, place().label("place")).cte("gone")
+    at = gone.c.place
+    error = sa.cast(element("errors", sa.Text, at), JSONB)
+    failed = error.is_not(None)
+    changed = {
+        "failures": gone.c.failures + sa.cast(failed, sa.Integer),
+        "errors": sa.case((failed, with_error(gone.c.errors, error)), else_=gone.c.errors),
+    }
+    keep = as_interval(element("keeps", sa.Double, at))
+    rows = sa.select(
+        *[changed.get(name, gone.c[name]) for name in SHARED],
+        element("states", sa.Text, at),
+        element("outcomes", sa.Text, at),
+        sa.func.now() + keep,
+    )
+    columns = [*SHARED, "state", "outcome", "expires_at"]
+    insert = sa.insert(finished_jobs).from_select(columns, rows, include_defaults=False)
+    return insert.add_cte(gone).returning(finished_jobs.c.id)
+
+
+@cache
+def put_back() -> sa.Update:
+    """Make one job pending again after a failure or a snooze.
+
+    Binds: the_id, the_attempt, the_worker_id, delay (seconds; NULL: run_at stays), error (JSON text; NULL: no failure).
+    """
+    error = json_param("error")
+    failed = error.is_not(None)
+    later = sa.func.now() + seconds("delay")
+    return (
+        sa.update(jobs)
+        .where(*still_mine())
+        .values(
+            worker_id=sa.null(),
+            run_at=sa.func.coalesce(later, jobs.c.run_at),
+            failures=jobs.c.failures + sa.cast(failed, sa.Integer),
+            errors=sa.case((failed, with_error(jobs.c.errors, error)), else_=jobs.c.errors),
+        )
+        .returning(jobs.c.id)
+    )
+
+
+@cache
+def give_back() -> sa.Update:
+    """Make held jobs pending again at no cost in failures. Binds: worker_id, ids (ascending), attempts."""
+    given = sa.update(jobs).where(*held()).values(worker_id=sa.null())
+    return given.returning(jobs.c.id, jobs.c.queue, jobs.c.priority, jobs.c.run_at)
+
+
+@cache
+def give_back_unknown() -> sa.Update:
+    """Make pending what carries this worker's id and is not among `ids`: a claim whose answer was lost."""
+    unknown = jobs.c.id != sa.all_(param("ids", BIGINTS))
+    given = sa.update(jobs).where(jobs.c.worker_id == param("me", sa.BigInteger), unknown).values(worker_id=sa.null())
+    return given.returning(jobs.c.id, jobs.c.queue, jobs.c.priority, jobs.c.run_at)
+
+
+@cache
+def set_outcome() -> sa.Update:
+    """The text of a job that completed in its own transaction. Binds: the_id, the_attempt, the_worker_id, outcome."""
+    return (
+        sa.update(finished_jobs)
+        .where(
+            finished_jobs.c.id == param("the_id", sa.BigInteger),
+            finished_jobs.c.attempt == param("the_attempt", sa.Integer),
+            finished_jobs.c.worker_id == param("the_worker_id", sa.BigInteger),
+        )
+        .values(outcome=param("outcome", sa.Text))
+        .returning(finished_jobs.c.id)
+    )
+
+
+@cache
+def lock_held() -> sa.Select[Any]:
+    """One claimed job, if it is still ours. Waits for a transaction in flight that is ending it."""
+    return sa.select(jobs.c.id).where(*still_mine()).with_for_update()
+
+
+@cache
+def ended_by_us() -> sa.Select[Any]:
+    """One job, if this attempt of ours has ended it as done. Binds: the_id, the_attempt, the_worker_id."""
+    return sa.select(finished_jobs.c.id).where(
+        finished_jobs.c.id == param("the_id", sa.BigInteger),
+        finished_jobs.c.attempt == param("the_attempt", sa.Integer),
+        finished_jobs.c.worker_id == param("the_worker_id", sa.BigInteger),
+        finished_jobs.c.state == sa.literal_column("'done'"),
+    )
+
+
+@cache
+def announce() -> sa.Select[Any]:
+    """One notification a lane. Binds: channel, and of equal length: queues, priorities, run_ats."""
+
+    columns = {"queue": sa.Text, "priority": sa.SmallInteger, "run_at": TIMESTAMP}
+    lane = (
+        sa.func.unnest(param("queues", TEXTS), param("priorities", SMALLINTS), param("run_ats", TIMES))
+        .table_valued(*[sa.column(name, type_) for name, type_ in columns.items()])
+        .render_derived(name="lane")
+    )
+    text = payload(lane.c.queue, lane.c.priority, lane.c.run_at)
+    return sa.select(sa.cast(sa.func.pg_notify(param("channel", sa.Text), text), sa.Text))
