@@ -125,6 +125,8 @@ class Codec:
                 forms[name] = ANY if annotation is inspect.Parameter.empty else compiler.form(annotation)
             except Unfit as reason:
                 raise RegistrationError(f"parameter {name!r}: {reason}") from reason.__cause__
+            except RecursionError:
+                raise RegistrationError(f"parameter {name!r}: a type that grows with each level has no end") from None
             except Unresolved as reason:
                 unknown = unknown or f"parameter {name!r}: {reason}"
         if unknown is None:

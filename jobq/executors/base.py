@@ -1,0 +1,63 @@
+"""The plug-in point: what an executor is given and what it promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, ExitStack
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from jobq.context import Context
+from jobq.verdict import Ended
+
+Around = Callable[[], "AbstractContextManager[Any] | AbstractAsyncContextManager[Any]"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """One attempt to run: `function(**arguments)` inside each of `around`, with `context` as `jobq.current()`."""
+
+    function: Callable[..., Any]
+    arguments: dict[str, Any]
+    context: Context
+    around: Sequence[Around] = ()
+
+
+class Executor(Protocol):
+    """Runs calls, each in an asyncio task of its own."""
+
+    async def run(self, call: Call) -> Ended:
+        """Run the call to its end and say how it ended; whatever the function raises, of any class, is a value.
+
+        When the worker cancels the task, the executor stops the function as well as it can and lets the cancellation
+        pass within a second. What cannot be stopped is left behind, and listed until it has really ended.
+        """
+        ...
+
+    @property
+    def left_behind(self) -> Collection[int]:
+        """Ids of jobs whose function still runs although their task has ended."""
+        ...
+
+    async def close(self) -> None:
+        """Release what the executor holds; nothing is running any more, but for what was left behind."""
+        ...
+
+
+def enter_all(stack: ExitStack, around: Sequence[Around]) -> None:
+    """Enter the plain context managers of `app.around`, for a function that runs in a thread."""
+    for factory in around:
+        manager = factory()
+        if not isinstance(manager, AbstractContextManager):
+            raise TypeError(f"app.around({factory!r}) gave no context manager that a plain handler can enter")
+        stack.enter_context(manager)
+
+
+async def enter_all_async(stack: AsyncExitStack, around: Sequence[Around]) -> None:
+    """Enter the context managers of `app.around`, plain or asynchronous, for an async function."""
+    for factory in around:
+        manager = factory()
+        if isinstance(manager, AbstractAsyncContextManager):
+            await stack.enter_async_context(manager)
+        else:
+            stack.enter_context(manager)

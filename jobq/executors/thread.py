@@ -1,0 +1,95 @@
+"""Plain handlers, each in a thread. Threads are kept and reused; one that cannot be stopped is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Collection
+from contextlib import ExitStack, suppress
+from queue import SimpleQueue
+from typing import Any
+
+from jobq.context import enter
+from jobq.executors.base import Call, enter_all
+from jobq.verdict import Ended, check_value
+
+
+class _Work:
+    """A call on its way through a thread and back to the loop."""
+
+    __slots__ = ("call", "future", "loop")
+
+    def __init__(self, call: Call, loop: asyncio.AbstractEventLoop) -> None:
+        self.call = call
+        self.loop = loop
+        self.future: asyncio.Future[Ended] = loop.create_future()
+
+
+class ThreadExecutor:
+    """Runs functions in daemon threads, as many as there are calls at a time (the worker's concurrency bounds them).
+
+    Threads of its own rather than the loop's pool: they must not be joined when the interpreter ends, or a function
+    that never returns would keep the process alive.
+    """
+
+    def __init__(self) -> None:
+        self._inbox: SimpleQueue[_Work | None] = SimpleQueue()
+        self._threads = 0
+        self._busy = 0
+        self._left_behind: set[int] = set()
+
+    @property
+    def left_behind(self) -> Collection[int]:
+        return self._left_behind
+
+    async def run(self, call: Call) -> Ended:
+        work = _Work(call, asyncio.get_running_loop())
+        self._submit(work)
+        try:
+            return await work.future
+        except asyncio.CancelledError:
+            self._left_behind.add(call.context.job.id)
+            raise
+
+    async def close(self) -> None:
+        for _ in range(self._threads):
+            self._inbox.put(None)
+        self._threads = 0
+
+    def _submit(self, work: _Work) -> None:
+        if self._busy >= self._threads:
+            self._threads += 1
+            threading.Thread(target=self._serve, name=f"jobq-handler-{self._threads}", daemon=True).start()
+        self._busy += 1
+        self._inbox.put(work)
+
+    def _serve(self) -> None:
+        """A thread's life: calls until the None that ends it."""
+        while (work := self._inbox.get()) is not None:
+            ended = contextvars.Context().run(_run, work.call)
+            with suppress(RuntimeError):  # the loop has ended: this call was left behind, nobody waits for it
+                work.loop.call_soon_threadsafe(self._deliver, work, ended)
+            del work, ended
+
+    def _deliver(self, work: _Work, ended: Ended) -> None:
+        self._busy -= 1
+        self._left_behind.discard(work.call.context.job.id)
+        if not work.future.done():
+            work.future.set_result(ended)
+
+
+def _run(call: Call) -> Ended:
+    enter(call.context)
+    try:
+        return check_value(_inside(call))
+    except BaseException as error:  # also SystemExit, StopIteration, GeneratorExit: a value, or the loop would suffer
+        return Ended(error=error)
+
+
+def _inside(call: Call) -> Any:
+    if not call.around:
+        return call.function(**call.arguments)
+    with ExitStack() as stack:
+        enter_all(stack, call.around)
+        return call.function(**call.arguments)

@@ -1,0 +1,66 @@
+"""What kind of trouble a database error is: the one place that decides."""
+
+from __future__ import annotations
+
+import sqlalchemy.exc as sa_exc
+
+# The server ends or refuses the connection: 08 connection exception, 57P01..57P05 shutdown, crash, starting up,
+# database dropped, idle session timeout; 25P03, 25P04 idle-in-transaction and transaction timeout (PostgreSQL, App. A).
+_ENDED = ("08", "57P0", "25P03", "25P04")
+# The server refuses, and another time may not: 40 serialization and deadlock, 53 out of resources, 55P03 lock not
+# available, 57014 statement timeout, 25006 read-only, 0A000 a cached plan's result type changed.
+_REFUSED = ("authentication", "does not exist", "pg_hba.conf", "not permitted to log in", "permission denied")
+_FOR_NOW = ("40", "53", "55P03", "57014", "25006", "0A000")
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """The SQLSTATE of an error from the server, through SQLAlchemy's wrapping; None when it has none."""
+    origin = getattr(error, "orig", None) or error
+    state = getattr(origin, "sqlstate", None)
+    return state if isinstance(state, str) else None
+
+
+def is_connection_failure(error: BaseException) -> bool:
+    """The connection failed, so what was asked may or may not have happened.
+
+    Never a cancelled wait, never a refusal by the server. A server that cannot be reached gives OperationalError
+    without a SQLSTATE (also "too many clients already": psycopg has no result to read one from).
+    """
+    state = sqlstate(error)
+    if state is not None:
+        return state.startswith(_ENDED)
+    if isinstance(error, sa_exc.DBAPIError):
+        return error.connection_invalidated or isinstance(error, (sa_exc.OperationalError, sa_exc.InterfaceError))
+    return isinstance(error, (OSError, sa_exc.TimeoutError)) or _is_bare_driver_failure(error)
+
+
+def can_wait_out(error: BaseException) -> bool:
+    """Trouble that passes by itself: the connection, or a refusal that another time may not meet."""
+    state = sqlstate(error)
+    return is_connection_failure(error) or (state is not None and state.startswith(_FOR_NOW))
+
+
+def is_refusal(error: BaseException) -> bool:
+    """The server answered, and says that this role may not: a wrong password, no such database or role, no rights.
+
+    A refused login has no SQLSTATE in psycopg, only the server's FATAL; other FATALs pass (starting up, too many).
+    """
+    state = sqlstate(error)
+    if state is not None:
+        return state.startswith(("28", "3D", "42501"))
+    text = said_briefly(error)
+    return "FATAL" in text and any(word in text for word in _REFUSED)
+
+
+def said_briefly(error: BaseException) -> str:
+    """The error in one line, without the statement and its parameters, which may hold arguments of jobs."""
+    text = str(getattr(error, "orig", None) or error).strip()
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _is_bare_driver_failure(error: BaseException) -> bool:
+    """psycopg's own errors, where a connection is used without SQLAlchemy (the listener)."""
+    kind = type(error)
+    return kind.__module__.startswith("psycopg") and any(
+        base.__name__ in {"OperationalError", "InterfaceError"} for base in kind.__mro__
+    )

@@ -1,0 +1,79 @@
+"""What becomes of a job whose handler has ended: a pure decision."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from jobq.backoff import RetryPolicy, delay_after
+from jobq.describe import class_name, message_of, storable
+from jobq.errors import ArgsError
+from jobq.model import State
+from jobq.outcomes import Ok, Outcome, Permanent, Snooze
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a handler ended: what it returned, or what it raised."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The state that a job goes to; `delay` is counted by the database, None leaves run_at as it is.
+
+    `counted`: the error counts as a failure and is kept in the job's history.
+    """
+
+    state: State
+    outcome: str | None = None
+    delay: timedelta | None = None
+    counted: bool = False
+
+    @property
+    def word(self) -> str:
+        """One word for logs and counters: ok, fail, skip, retry, dead, snooze."""
+        if self.state is State.DONE:
+            return (self.outcome or "ok").partition(":")[0]
+        if self.state is State.DEAD:
+            return "dead"
+        return "retry" if self.counted else "snooze"
+
+
+def judge(ended: Ended, *, failures: int, max_attempts: int, retry: RetryPolicy) -> Verdict:
+    """`failures` is the number before this attempt."""
+    error = ended.error
+    if error is None:
+        return _judge_value(ended.value)
+    if isinstance(error, Snooze):
+        return Verdict(State.PENDING, delay=error.delay)
+    outcome = storable(f"err: {class_name(error)}: {message_of(error)}")
+    if isinstance(error, (Permanent, ArgsError)) or failures + 1 >= max_attempts:
+        return Verdict(State.DEAD, outcome, counted=True)
+    delay = delay_after(retry, failures + 1, error)
+    if delay is None:
+        return Verdict(State.DEAD, outcome, counted=True)
+    return Verdict(State.PENDING, outcome, delay=delay, counted=True)
+
+
+def check_value(value: Any) -> Ended:
+    """What a handler returned as its end: a value of no outcome's type is an error that no retry would mend."""
+    if value is None or isinstance(value, (str, Outcome)):
+        return Ended(value)
+    if inspect.isawaitable(value):
+        close = getattr(value, "close", None)
+        if close is not None:
+            close()  # else Python warns that it was never awaited
+        return Ended(error=Permanent("a plain handler returned an awaitable: declare it with async def"))
+    return Ended(error=Permanent(f"a handler returns None, a str or an Outcome, this one {type(value).__name__}"))
+
+
+def _judge_value(value: Any) -> Verdict:
+    if value is None:
+        return Verdict(State.DONE)
+    outcome = value if isinstance(value, Outcome) else Ok(str(value))
+    return Verdict(State.DONE, storable(str(outcome)))

@@ -1,0 +1,180 @@
+"""Takes due jobs while there is room, by its lanes; whatever is unclear about a claim is cleared up before the next."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from time import monotonic
+
+import anyio
+
+from jobq.database import Database
+from jobq.faults import can_wait_out, is_connection_failure, sqlstate
+from jobq.model import Position
+from jobq.store import claiming as store
+from jobq.worker.completer import Completer
+from jobq.worker.lanes import Lanes
+from jobq.worker.lease import Lease
+from jobq.worker.link import Link
+from jobq.worker.loops import wait_for, with_jitter
+from jobq.worker.membership import Membership
+from jobq.worker.runner import Runner
+from jobq.worker.stats import Counters
+from jobq.worker.surveyor import Surveyor
+
+logger = logging.getLogger("jobq.worker")
+
+# After a notification: others of the same burst may have been held back by the sender's token bucket.
+AFTERTHOUGHTS = (0.05, 0.1, 0.2)
+BETWEEN_EMPTY_CLAIMS = 0.05  # an idle worker that is told again and again looks this often
+RECORD_SECONDS = 5.0
+SWEEP_SHARE = 50  # a sweep every 50 times its own duration and worker: 2 % of a core for the whole fleet
+
+
+class Claimer:
+    """The loop that claims. It also owns the worker's identity: with the lease lost, it joins anew before it claims."""
+
+    def __init__(
+        self,
+        database: Database,
+        link: Link,
+        counters: Counters,
+        lease: Lease,
+        lanes: Lanes,
+        surveyor: Surveyor,
+        membership: Membership,
+        runner: Runner,
+        completer: Completer,
+        *,
+        kinds: Sequence[str],
+        poll_interval: timedelta,
+        stop: anyio.Event,
+    ) -> None:
+        self.is_unclear = False  # a claim's answer was lost: jobs may carry our id that we do not know of
+        self._database = database
+        self._link = link
+        self._counters = counters
+        self._lease = lease
+        self._lanes = lanes
+        self._surveyor = surveyor
+        self._membership = membership
+        self._runner = runner
+        self._completer = completer
+        self._kinds = kinds
+        self._poll_interval = poll_interval
+        self._stop = stop
+        self._wake = anyio.Event()
+        self._is_told = False
+        self._was_empty = False
+        self._afterthoughts: list[float] = []
+        self._again_at: float | None = None  # once more, a lease after a reconcile
+        self._sweep_at = 0.0
+
+    def wake(self) -> None:
+        """There is room again, or a reason to stop."""
+        self._wake.set()
+
+    def tell(self, position: Position | None) -> None:
+        """A notification: something is due. None: look everywhere, notifications may have been missed."""
+        if position is None:
+            self._sweep_at = 0.0
+        elif self._surveyor.admits(position.queue):
+            self._lanes.set_back(position)
+        else:
+            return
+        self._is_told = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Claim until told to stop."""
+        while not self._stop.is_set():
+            try:
+                is_full = await self.run_once()
+            except Exception as error:
+                if not can_wait_out(error):
+                    raise
+                await wait_for(self._stop, self._link.failed("claimer", error))
+            else:
+                self._link.worked("claimer")
+                await (self._wait_for_room() if is_full else self._wait_for_work())
+
+    async def run_once(self) -> bool:
+        """Clear up, then claim as much as there is room for. True: there was as much as asked for, or more."""
+        self._is_told = False
+        await self._clear_up()
+        room = self._runner.room
+        if room == 0 or not self._lanes.queues:
+            return room == 0
+        return await self._claim(room)
+
+    async def _clear_up(self) -> None:
+        if self._lease.worker_id is None:
+            await self._join_anew()
+        self.is_unclear |= self._completer.take_unrecorded()
+        if self.is_unclear or (self._again_at is not None and monotonic() >= self._again_at):
+            was_unclear = self.is_unclear
+            positions = await self._membership.reconcile()
+            self.is_unclear = False
+            self._again_at = monotonic() + self._lease.length.total_seconds() if was_unclear else None
+            self._counters.reconciled += len(positions)
+            for position in positions:
+                self._lanes.set_back(position)
+
+    async def _join_anew(self) -> None:
+        """What ended under the old id is recorded first, if that is still possible: what is given back runs again."""
+        with anyio.move_on_after(RECORD_SECONDS):
+            await self._completer.drained()
+        await self._membership.join()
+        self.is_unclear = False
+        self._lanes.forget()
+
+    async def _claim(self, room: int) -> bool:
+        worker_id = self._lease.worker_id
+        if worker_id is None:
+            return True
+        is_sweep = monotonic() >= self._sweep_at
+        if is_sweep:
+            self._lanes.forget()
+        asked = self._lanes.ask(room)
+        began = monotonic()
+        self.is_unclear = True
+        try:
+            claim = await self._database.run(store.claim, asked, worker_id=worker_id, kinds=self._kinds, most=room)
+        except Exception as error:
+            self.is_unclear = sqlstate(error) is None or is_connection_failure(error)  # else: refused, nothing claimed
+            raise
+        self.is_unclear = False
+        if is_sweep:
+            self._plan_sweep(monotonic() - began)
+        self._lanes.absorb(asked, claim, room=room)
+        self._counters.claims += 1
+        self._counters.claimed += len(claim.jobs)
+        self._was_empty = not claim.jobs
+        for job in claim.jobs:
+            self._runner.start(job)
+        return len(claim.jobs) >= room
+
+    def _plan_sweep(self, took: float) -> None:
+        share = SWEEP_SHARE * took * self._surveyor.live_workers
+        self._sweep_at = monotonic() + max(with_jitter(self._poll_interval), share)
+
+    async def _wait_for_room(self) -> None:
+        while self._runner.room == 0 and not self._stop.is_set():
+            await self._woken_within(None)
+
+    async def _wait_for_work(self) -> None:
+        """Until told, or the poll is due. A told worker looks again soon after: of a burst not every job is told."""
+        began = monotonic()
+        ends = began + (self._afterthoughts.pop(0) if self._afterthoughts else with_jitter(self._poll_interval))
+        while not self._is_told and not self._stop.is_set() and monotonic() < ends:
+            await self._woken_within(ends - monotonic())
+        if self._is_told:
+            self._afterthoughts = list(AFTERTHOUGHTS)
+            if self._was_empty:
+                await wait_for(self._stop, began + BETWEEN_EMPTY_CLAIMS - monotonic())
+
+    async def _woken_within(self, seconds: float | None) -> None:
+        with anyio.move_on_after(seconds):
+            await self._wake.wait()
+        self._wake = anyio.Event()

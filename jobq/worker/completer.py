@@ -1,0 +1,180 @@
+"""Records how jobs ended. Batches come by themselves: what ends while one is being written goes into the next."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import anyio
+import sqlalchemy.exc as sa_exc
+from anyio.abc import TaskStatus
+
+from jobq.database import Database
+from jobq.describe import as_json, describe, message_of
+from jobq.faults import can_wait_out, sqlstate
+from jobq.model import State
+from jobq.retention import kept_for
+from jobq.store import ending as store
+from jobq.store.ending import Ending
+from jobq.verdict import Ended, Verdict, judge
+from jobq.worker.held import Held, HeldJobs
+from jobq.worker.joblog import JobLog, one_line
+from jobq.worker.link import Link
+from jobq.worker.stats import Counters
+
+logger = logging.getLogger("jobq.worker")
+LARGEST_BATCH = 1_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entry:
+    held: Held
+    ending: Ending
+    verdict: Verdict
+
+
+class Completer:
+    """Writes the ends of jobs, fenced; what the fence refuses is counted, said and dropped."""
+
+    def __init__(self, database: Database, link: Link, counters: Counters, held: HeldJobs, *, name: str) -> None:
+        self._has_unrecorded = False
+        self._held = held
+        self._database = database
+        self._link = link
+        self._counters = counters
+        self._name = name
+        self._log = JobLog()
+        self._entries: deque[_Entry] = deque()
+        self._writing: list[_Entry] = []
+        self._arrived = anyio.Event()
+        self._idle = anyio.Event()
+
+    def add(self, held: Held, ending: Ending, verdict: Verdict) -> None:
+        """Have an end written. The job stays held until it is."""
+        self._entries.append(_Entry(held, ending, verdict))
+        self._arrived.set()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Write until cancelled."""
+        task_status.started()
+        while True:
+            await self._arrived.wait()
+            await self.run_once()
+
+    async def run_once(self) -> None:
+        """Write what has arrived; a batch that meets a lost connection is written again until it is recorded."""
+        self._arrived = anyio.Event()
+        while self._entries or self._writing:
+            while self._entries and len(self._writing) < LARGEST_BATCH:
+                self._writing.append(self._entries.popleft())
+            try:
+                await self._write(self._writing)
+            except Exception as error:
+                if not can_wait_out(error):
+                    raise
+                await anyio.sleep(self._link.failed("completer", error))
+            else:
+                self._link.worked("completer")
+                self._writing = []
+        idle, self._idle = self._idle, anyio.Event()
+        idle.set()
+
+    async def drained(self) -> None:
+        """Returns when everything that was added is recorded."""
+        while self._entries or self._writing:
+            await self._idle.wait()
+
+    def take_unrecorded(self) -> bool:
+        """Whether an end could not be written since the last look: that job carries the worker's id, unknown to it."""
+        unrecorded, self._has_unrecorded = self._has_unrecorded, False
+        return unrecorded
+
+    async def _write(self, batch: Sequence[_Entry]) -> None:
+        done = [e for e in batch if e.held.completed]
+        ends = [e for e in batch if not e.held.completed and e.ending.state is not State.PENDING]
+        backs = [e for e in batch if not e.held.completed and e.ending.state is State.PENDING]
+        for _, entries in groupby(sorted(ends, key=_worker), key=_worker):
+            await self._write_ends(list(entries))
+        for entry in backs:
+            if self._held.has(entry.held):
+                await self._write_one(entry)
+        for entry in done:
+            await self._write_text(entry)
+
+    async def _write_ends(self, entries: list[_Entry]) -> None:
+        entries = [entry for entry in entries if self._held.has(entry.held)]  # the others went with an earlier try
+        if not entries:
+            return
+        try:
+            mine = await self._database.run(store.finish, [entry.ending for entry in entries])
+        except sa_exc.DBAPIError as error:
+            if can_wait_out(error):
+                raise
+            for entry in entries:  # one of them is refused: find it, record the others
+                await self._write_one(entry)
+            return
+        for entry in entries:
+            self._written(entry, entry.held.job.id in mine)
+
+    async def _write_one(self, entry: _Entry) -> None:
+        try:
+            self._written(entry, await self._try(entry.ending))
+        except sa_exc.DBAPIError as error:
+            if can_wait_out(error):
+                raise
+            await self._write_refused(entry, error)
+
+    async def _write_refused(self, entry: _Entry, error: sa_exc.DBAPIError) -> None:
+        """The server refuses this one row: the attempt fails with that, in words that the server has no part in."""
+        problem = RuntimeError(f"the result could not be stored: SQLSTATE {sqlstate(error)}")
+        logger.error("job %d (%s): %s", entry.held.job.id, entry.held.job.kind, problem)
+        job = entry.held.job
+        verdict = judge(
+            Ended(error=problem),
+            failures=job.failures,
+            max_attempts=entry.held.max_attempts,
+            retry=entry.held.handler.settings.retry,
+        )
+        text = as_json(describe(problem, attempt=job.attempt, worker=self._name))
+        ending = Ending(
+            entry.held.fence, verdict.state, verdict.outcome, text, verdict.delay, kept_for(State.DEAD, None)
+        )
+        try:
+            self._written(replace(entry, ending=ending, verdict=verdict), await self._try(ending))
+        except sa_exc.DBAPIError as again:
+            if can_wait_out(again):
+                raise
+            logger.error("job %d (%s): its end cannot be recorded: %s", job.id, job.kind, one_line(message_of(again)))
+            self._has_unrecorded = True
+            self._held.drop(entry.held)
+
+    async def _try(self, ending: Ending) -> bool:
+        if ending.state is State.PENDING:
+            return await self._database.run(store.put_back, ending)
+        return ending.fence.id in await self._database.run(store.finish, [ending])
+
+    async def _write_text(self, entry: _Entry) -> None:
+        if entry.ending.outcome is not None:
+            await self._database.run(store.set_outcome, entry.ending.fence, entry.ending.outcome)
+        self._written(entry, True)
+
+    def _written(self, entry: _Entry, is_mine: bool) -> None:
+        if is_mine:
+            self._counters.count(entry.verdict.word)
+            self._log.ended(entry.held, entry.verdict.word, entry.verdict.outcome)
+        else:
+            self._counters.refused += 1
+            logger.warning(
+                "job %d (%s): the lease was lost, another hand has the job; the result of attempt %d is dropped",
+                entry.held.job.id,
+                entry.held.job.kind,
+                entry.held.job.attempt,
+            )
+        self._held.drop(entry.held)
+
+
+def _worker(entry: _Entry) -> int:
+    return entry.held.job.worker_id

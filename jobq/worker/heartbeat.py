@@ -1,0 +1,146 @@
+"""Keeps the lease alive from a thread and a connection of its own: a handler that blocks the loop must not lose it."""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import sqlalchemy as sa
+import sqlalchemy.exc as sa_exc
+
+from jobq.faults import can_wait_out, is_connection_failure
+from jobq.store import leasing as store
+from jobq.worker.held import HeldJobs
+from jobq.worker.lease import Lease
+from jobq.worker.link import Link
+from jobq.worker.loops import with_jitter
+
+logger = logging.getLogger("jobq.worker")
+EXIT_STALLED = 70
+OVERDUE = timedelta(seconds=60)  # past its own timeout by that much, and not settled: the loop no longer works
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What the thread tells the loop; each is called in the loop's thread."""
+
+    lease_lost: Callable[[int, str], None]
+    jobs_lost: Callable[[set[int]], None]
+
+
+class Heartbeat:
+    """Beats every sixth of the lease, tells the loop what was lost, and ends a process whose loop stands still."""
+
+    def __init__(
+        self, engine: sa.Engine, lease: Lease, held: HeldJobs, link: Link, events: Events, *, stall: timedelta
+    ) -> None:
+        self._engine = engine
+        self._lease = lease
+        self._held = held
+        self._link = link
+        self._events = events
+        self._stall = stall
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._turned_at = lease.clock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._connection: sa.Connection | None = None
+
+    def start(self) -> None:
+        """Begin to beat, from the thread of the loop."""
+        self._loop = asyncio.get_running_loop()
+        self._turned_at = self._lease.clock()
+        self._thread = threading.Thread(target=self.run, name="jobq-heartbeat", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the thread to end; it is not waited for: it may be inside a statement that hangs."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """The thread's life."""
+        interval = self._lease.length / 6
+        while not self._stop.is_set():
+            self._watch_loop()
+            pause = self._beat_or_wait(with_jitter(interval))
+            self._stop.wait(pause)
+        self._disconnect()
+
+    def run_once(self) -> None:
+        """One beat, then a look at which held jobs are still ours."""
+        worker_id = self._lease.worker_id
+        if worker_id is None:
+            return
+        sent_at = self._lease.clock()
+        if not store.beat(self._connected(), worker_id):
+            self._tell(self._events.lease_lost, worker_id, "this worker was declared dead")
+            return
+        self._lease.extend(worker_id, sent_at=sent_at)
+        if lost := self._lost_jobs(worker_id):
+            self._tell(self._events.jobs_lost, lost)
+
+    def _lost_jobs(self, worker_id: int) -> set[int]:
+        """None while the table is locked: that must not keep the next beat waiting."""
+        try:
+            return store.lost_of(self._connected(), self._held.fences(worker_id))
+        except sa_exc.DBAPIError as error:
+            if is_connection_failure(error) or not can_wait_out(error):
+                raise
+            return set()
+
+    def _beat_or_wait(self, interval: float) -> float:
+        try:
+            self.run_once()
+        except Exception as error:
+            if not can_wait_out(error):
+                logger.exception("the heartbeat failed; trying again")
+            self._disconnect()
+            return min(self._link.failed("heartbeat", error), interval)
+        self._link.worked("heartbeat")
+        return interval
+
+    def _watch_loop(self) -> None:
+        """End the process when its loop no longer turns: its jobs would be kept from everybody for ever."""
+        self._tell(self._turned)
+        now = self._lease.clock()
+        stands_for = now - self._turned_at
+        if stands_for > self._stall.total_seconds():
+            self._end_process(f"the event loop has not turned for {stands_for:.0f} s (a handler blocks it)")
+        if overdue := self._held.overdue(now, OVERDUE):
+            job = overdue[0].job
+            self._end_process(f"job {job.id} ({job.kind}) is 60 s past its timeout and cannot be stopped")
+
+    def _turned(self) -> None:
+        self._turned_at = self._lease.clock()
+
+    def _end_process(self, reason: str) -> None:
+        logger.critical("%s: the process ends, its jobs are rescued when the lease runs out", reason)
+        faulthandler.dump_traceback(file=sys.__stderr__ or 2, all_threads=True)
+        logging.shutdown()
+        os._exit(EXIT_STALLED)
+
+    def _tell(self, function: Callable[..., None], *args: object) -> None:
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(function, *args)
+
+    def _connected(self) -> sa.Connection:
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.invalidate()
+                connection.close()
+            except Exception as error:
+                logger.debug("closing the heartbeat's connection: %s", error)

@@ -1,0 +1,92 @@
+"""What a worker holds: every job from its claim until its end is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import Enum
+from time import monotonic
+from typing import Any
+
+from jobq.context import Context, CurrentJob
+from jobq.model import Claimed
+from jobq.store.ending import Fence
+from jobq.verdict import Ended
+
+
+class Stop(Enum):
+    """Why a running job was told to stop."""
+
+    TIMEOUT = "timeout"
+    SHUTDOWN = "shutdown"
+    LOST = "lost"  # the job is no longer this worker's: there is nothing to write
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """One claimed job in this process.
+
+    settled: its end is decided (it may still have to be written). completed: it was written by the handler's own
+    transaction. deadline: by the monotonic clock, None without a timeout.
+    """
+
+    job: Claimed
+    handler: Any
+    view: CurrentJob
+    timeout: timedelta | None
+    keep: timedelta | None
+    max_attempts: int
+    started: float = field(default_factory=monotonic)
+    context: Context | None = None
+    task: asyncio.Task[Ended] | None = None
+    stop: Stop | None = None
+    settled: bool = False
+    completed: bool = False
+    has_transaction: bool = False
+    timers: list[asyncio.TimerHandle] = field(default_factory=list)
+
+    @property
+    def fence(self) -> Fence:
+        return Fence(self.job.id, self.job.attempt, self.job.worker_id)
+
+    @property
+    def deadline(self) -> float | None:
+        return None if self.timeout is None else self.started + self.timeout.total_seconds()
+
+
+class HeldJobs:
+    """The held jobs by their id. Read by the heartbeat's thread too: `fences` and `overdue` copy first."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, Held] = {}
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def get(self, id_: int) -> Held | None:
+        return self._jobs.get(id_)
+
+    def put(self, held: Held) -> None:
+        """A later attempt takes the place of an earlier one, whose writes the fence refuses anyway."""
+        self._jobs[held.job.id] = held
+
+    def has(self, held: Held) -> bool:
+        return self._jobs.get(held.job.id) is held
+
+    def drop(self, held: Held) -> None:
+        if self.has(held):
+            del self._jobs[held.job.id]
+
+    def ids(self) -> list[int]:
+        return list(self._jobs)
+
+    def fences(self, worker_id: int) -> list[Fence]:
+        """What is held under this id of the worker."""
+        return [held.fence for held in list(self._jobs.values()) if held.job.worker_id == worker_id]
+
+    def overdue(self, now: float, by: timedelta) -> list[Held]:
+        """Jobs that nothing has settled although they are past their own timeout by that much."""
+        limit = now - by.total_seconds()
+        jobs = list(self._jobs.values())
+        return [held for held in jobs if not held.settled and held.deadline is not None and held.deadline < limit]

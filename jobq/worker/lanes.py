@@ -1,0 +1,93 @@
+"""Where a worker claims next: a cursor per lane, in memory. Decisions only, no I/O."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from jobq.fairness import shuffled
+from jobq.model import Position
+from jobq.store.claiming import Claim, LaneAsk
+
+PRIORITIES = (0, 1, 2, 3)
+LATE = timedelta(seconds=5)  # a lane read to its end may still get rows of transactions that began a little earlier
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cursor:
+    """The last place read in a lane."""
+
+    run_at: datetime
+    id: int
+
+
+START = Cursor(datetime.min.replace(tzinfo=UTC), 0)  # not '-infinity': drivers differ
+
+
+class Lanes:
+    """The (queue, priority) pairs that a worker serves. A wrong cursor costs latency, never a job."""
+
+    def __init__(self, source: random.Random | None = None) -> None:
+        self._weights: dict[str, int] = {}
+        self._cursors: dict[tuple[str, int], Cursor] = {}
+        self._source = source or random.Random()
+
+    @property
+    def queues(self) -> frozenset[str]:
+        return frozenset(self._weights)
+
+    def serve(self, weights: Mapping[str, int]) -> None:
+        """Serve these queues from now on; the cursors of those that stay are kept."""
+        self._weights = dict(weights)
+
+    def add(self, queue: str) -> None:
+        """Serve one queue more."""
+        self._weights.setdefault(queue, 1)
+
+    def ask(self, room: int) -> list[LaneAsk]:
+        """The lanes of the next claim: queues in a random order by weight, priorities in theirs."""
+        return [
+            LaneAsk(queue, priority, cursor.run_at, cursor.id, room)
+            for queue in shuffled(self._weights, self._source)
+            for priority in PRIORITIES
+            for cursor in (self._cursors.get((queue, priority), START),)
+        ]
+
+    def absorb(self, asked: Iterable[LaneAsk], claim: Claim, *, room: int) -> None:
+        """Move the cursors behind what a claim gave.
+
+        A lane that gave fewer than asked was read to its end, if it was reached at all: lanes are read in order until
+        the claim is full.
+        """
+        last = {job.lane: Cursor(job.run_at, job.id) for job in claim.jobs}
+        is_full = len(claim.jobs) >= room
+        reached = _reached(asked, last, is_full=is_full)
+        at_end = Cursor(claim.now - LATE, 0)
+        for lane, is_read_to_end in reached.items():
+            cursor = last.get(lane) or self._cursors.get(lane, START)
+            self._cursors[lane] = max(cursor, at_end) if is_read_to_end else cursor
+        if any(cursor.run_at > claim.now for cursor in self._cursors.values()):
+            self.forget()  # the database's clock was set back
+
+    def set_back(self, position: Position) -> None:
+        """Something became due here: look again from just before it. Positions are hints and never move forward."""
+        lane = position.queue, position.priority
+        if lane in self._cursors:
+            self._cursors[lane] = min(self._cursors[lane], Cursor(position.run_at - timedelta(microseconds=1), 0))
+
+    def forget(self) -> None:
+        """Start from the beginning of every lane: a sweep."""
+        self._cursors.clear()
+
+
+def _reached(
+    asked: Iterable[LaneAsk], last: Mapping[tuple[str, int], Cursor], *, is_full: bool
+) -> dict[tuple[str, int], bool]:
+    """The lanes that were read, and whether each was read to its end."""
+    lanes = [(ask.queue, ask.priority) for ask in asked]
+    if not is_full:
+        return dict.fromkeys(lanes, True)
+    final = max(index for index, lane in enumerate(lanes) if lane in last)
+    return {lane: index < final for index, lane in enumerate(lanes[: final + 1])}

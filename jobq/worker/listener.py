@@ -1,0 +1,80 @@
+"""Hears that jobs are due. It only saves the wait for the next poll: what it misses the poll finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import psycopg
+import sqlalchemy as sa
+from anyio.abc import TaskStatus
+from psycopg import sql
+
+from jobq.faults import can_wait_out
+from jobq.model import Position
+from jobq.notify import parse
+from jobq.worker.link import Link
+from jobq.worker.loops import wait_for
+
+SILENCE_SECONDS = 20.0  # after so long without a word the listener asks whether the server is still there
+ANSWER_SECONDS = 5.0
+
+
+class Listener:
+    """One connection that does nothing but LISTEN: in autocommit, since a listener in a transaction hears nothing."""
+
+    def __init__(
+        self,
+        connect_arguments: dict[str, Any],
+        link: Link,
+        *,
+        channel: str,
+        tell: Callable[[Position | None], None],
+        stop: anyio.Event,
+    ) -> None:
+        self._connect_arguments = connect_arguments
+        self._link = link
+        self._channel = channel
+        self._tell = tell
+        self._stop = stop
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Listen until cancelled; after each new connection say that notifications may have been missed."""
+        task_status.started()
+        while not self._stop.is_set():
+            try:
+                await self.run_once()
+            except Exception as error:
+                if not can_wait_out(error):
+                    raise
+                await wait_for(self._stop, self._link.failed("listener", error))
+
+    async def run_once(self) -> None:
+        """Connect and listen until the connection fails or the worker stops."""
+        with anyio.fail_after(ANSWER_SECONDS * 2):
+            connection = await psycopg.AsyncConnection.connect(**self._connect_arguments, autocommit=True)
+        try:
+            await self._listen(connection)
+        finally:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(1):
+                await connection.close()
+
+    async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        with anyio.fail_after(ANSWER_SECONDS):
+            await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+        self._link.worked("listener")
+        self._tell(None)
+        while not self._stop.is_set():
+            async for notification in connection.notifies(timeout=SILENCE_SECONDS):
+                if position := parse(notification.payload):
+                    self._tell(position)
+            with anyio.fail_after(ANSWER_SECONDS):
+                await connection.execute("SELECT 1")
+
+
+def listen_arguments(url: sa.URL, connect_args: dict[str, Any]) -> dict[str, Any]:
+    """What psycopg needs to connect to where SQLAlchemy's URL points."""
+    dialect = url.get_dialect()()
+    _, arguments = dialect.create_connect_args(url)
+    return {**arguments, **connect_args}

@@ -1,0 +1,203 @@
+"""Runs claimed jobs: one asyncio task each, watched for timeouts, told to stop when it must, settled exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import anyio
+
+from jobq.backoff import LONGEST
+from jobq.context import Context, Transaction, view_of
+from jobq.errors import ArgsError
+from jobq.executors import Call, Executor
+from jobq.model import Claimed, State
+from jobq.store.ending import Ending
+from jobq.verdict import Ended, Verdict
+from jobq.worker.completer import Completer
+from jobq.worker.held import Held, HeldJobs, Stop
+from jobq.worker.settler import Settler
+
+logger = logging.getLogger("jobq.worker")
+
+PATIENCE_SECONDS = 1.0  # what a stopped handler has for its own clean-up before it is left behind
+STILL_RUNNING = timedelta(seconds=5)  # how long a job waits whose former attempt still runs in this process
+
+
+class Runner:
+    """Holds the worker's jobs from the claim until their end is recorded.
+
+    Handlers run in native tasks and are cancelled once (`Task.cancel`), not in an anyio task group: its scopes deliver
+    a cancellation again and again to a handler that swallows it, 100 000 times in 1.2 s, and can never be left then.
+    """
+
+    def __init__(
+        self,
+        *,
+        handlers: Mapping[str, Any],
+        executors: Mapping[str, Executor],
+        around: Iterable[Callable[[], Any]],
+        held: HeldJobs,
+        completer: Completer,
+        settler: Settler,
+        concurrency: int,
+        open_transaction: Callable[[Held], Transaction],
+    ) -> None:
+        self.state: Any = None  # what the application's lifespan yielded
+        self._handlers = handlers
+        self._executors = executors
+        self._around = tuple(around)
+        self._held = held
+        self._completer = completer
+        self._settler = settler
+        self._concurrency = concurrency
+        self._open_transaction = open_transaction
+        self.on_room: Callable[[], None] = lambda: None  # called when a worker that was full is so no longer
+        self._running: set[Held] = set()
+        self._left_behind: dict[int, asyncio.Task[Ended]] = {}
+        self._idle = anyio.Event()
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    @property
+    def room(self) -> int:
+        """How many more jobs may be claimed."""
+        return max(0, self._concurrency - len(self._running))
+
+    @property
+    def left_behind(self) -> set[int]:
+        """Jobs whose handler could not be stopped and still runs."""
+        ids = {id_ for id_, task in self._left_behind.items() if not task.done()}
+        return ids.union(*(executor.left_behind for executor in self._executors.values()))
+
+    def start(self, job: Claimed) -> None:
+        """Run a claimed job. One that still runs here from an earlier attempt waits until that has ended."""
+        earlier = self._held.get(job.id)
+        held = self._hold(job)
+        if earlier in self._running or job.id in self.left_behind:
+            if earlier is not None:
+                self.stop(earlier, Stop.LOST)
+            held.settled = True
+            self._completer.add(held, Ending(held.fence, State.PENDING, delay=STILL_RUNNING), Verdict(State.PENDING))
+            return
+        self._running.add(held)
+        held.task = asyncio.get_running_loop().create_task(self._attempt(held), name=f"jobq {job.kind} {job.id}")
+        held.task.add_done_callback(lambda task: self._settle(held, _ended(task)))
+        if held.timeout is not None:
+            self._after(held, held.timeout.total_seconds(), self.stop, held, Stop.TIMEOUT)
+
+    def stop(self, held: Held, reason: Stop) -> None:
+        """Tell a job to stop; left behind when it has not ended a second later. The first reason stays."""
+        if held.settled or held.stop is not None or held.task is None:
+            return
+        held.stop = reason
+        if held.context is not None:
+            held.context.cancel()
+        held.task.cancel()
+        self._after(held, PATIENCE_SECONDS, self._leave_behind, held)
+
+    def stop_all(self, reason: Stop) -> None:
+        """Tell every running job to stop."""
+        for held in list(self._running):
+            self.stop(held, reason)
+
+    def stop_lost(self, ids: Iterable[int]) -> None:
+        """Stop the jobs that are no longer this worker's, unless their end is on its way or written."""
+        for id_ in ids:
+            held = self._held.get(id_)
+            if held is not None and not held.settled and not held.completed:
+                self.stop(held, Stop.LOST)
+
+    async def ended(self) -> None:
+        """Returns when nothing runs any more (what was left behind does not count)."""
+        while self._running:
+            self._idle = anyio.Event()
+            await self._idle.wait()
+
+    def _hold(self, job: Claimed) -> Held:
+        handler = self._handlers[job.kind]
+        timeout, keep = _own_options(job)
+        most = job.max_attempts or handler.settings.max_attempts
+        held = Held(
+            job,
+            handler,
+            view_of(job, max_attempts=most),
+            timeout=timeout or handler.settings.timeout,
+            keep=keep if keep is not None else handler.settings.keep,
+            max_attempts=most,
+        )
+        self._held.put(held)
+        return held
+
+    async def _attempt(self, held: Held) -> Ended:
+        try:
+            arguments = held.handler.codec.decode(held.job.args)
+        except ArgsError as error:
+            return Ended(error=error)
+        held.context = Context(held.view, self.state, lambda: self._open_transaction(held))
+        call = Call(held.handler.function, arguments, held.context, self._around)
+        return await self._executors[held.handler.executor].run(call)
+
+    def _settle(self, held: Held, ended: Ended) -> None:
+        """Decide a job's end, once: when its task ends, or when that has been waited for long enough."""
+        if held.settled:
+            return
+        held.settled = True
+        for timer in held.timers:
+            timer.cancel()
+        held.timers.clear()
+        self._running.discard(held)
+        self._settler.settle(held, ended)
+        if held.stop is not None and held.job.id in self.left_behind:
+            logger.error(
+                "job %d (%s): its handler did not stop (%s) and is left behind, still running",
+                held.job.id,
+                held.job.kind,
+                held.stop.value,
+            )
+        if self.room == 1:
+            self.on_room()
+        if not self._running:
+            self._idle.set()
+
+    def _leave_behind(self, held: Held) -> None:
+        """The handler swallowed its cancellation: its job goes on without it."""
+        if held.settled or held.task is None:
+            return
+        self._left_behind[held.job.id] = held.task
+        held.task.add_done_callback(lambda _: self._left_behind.pop(held.job.id, None))
+        self._settle(held, Ended(error=asyncio.CancelledError()))
+
+    def _after(self, held: Held, seconds: float, function: Callable[..., None], *args: Any) -> None:
+        held.timers.append(asyncio.get_running_loop().call_later(seconds, function, *args))
+
+
+def _ended(task: asyncio.Task[Ended]) -> Ended:
+    """How a job's task ended; a task cancelled before its first step has run nothing of ours."""
+    if task.cancelled():
+        return Ended(error=asyncio.CancelledError())
+    error = task.exception()  # an executor of the user's that broke its promise
+    return task.result() if error is None else Ended(error=error)
+
+
+def _own_options(job: Claimed) -> tuple[timedelta | None, timedelta | None]:
+    """What the row itself says of timeout and keep (seconds in `meta`); what makes no sense is not there."""
+    if job.meta == "{}":
+        return None, None
+    try:
+        meta = json.loads(job.meta)
+        return _span(meta.get("timeout")), _span(meta.get("keep"))
+    except (ValueError, RecursionError, AttributeError):
+        return None, None
+
+
+def _span(value: Any) -> timedelta | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= LONGEST.total_seconds():
+        return None
+    return timedelta(seconds=value)

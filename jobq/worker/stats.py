@@ -1,0 +1,78 @@
+"""What a worker has done and is doing, as plain numbers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobq.worker.assembly import Assembly
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStats:
+    """A snapshot. Counters count from the start of the process; one is never set back.
+
+    refused: writes that the fence refused, since the job was taken from this worker meanwhile. lost: attempts stopped
+    for that reason. left_behind: handlers that could not be stopped and still run. away_for: how long the database has
+    been out of reach, None when it is not. reconciled: jobs given back whose claim's answer had been lost.
+    """
+
+    worker_id: int | None
+    name: str
+    running: int
+    held: int
+    claims: int
+    claimed: int
+    ok: int
+    fail: int
+    skip: int
+    retry: int
+    dead: int
+    snooze: int
+    given_back: int
+    refused: int
+    lost: int
+    rescued: int
+    reconciled: int
+    left_behind: int
+    leases_lost: int
+    away_for: timedelta | None
+
+
+@dataclass(slots=True)
+class Counters:
+    """The counters behind a snapshot. Written by the loop's thread only."""
+
+    claims: int = 0
+    claimed: int = 0
+    ok: int = 0
+    fail: int = 0
+    skip: int = 0
+    retry: int = 0
+    dead: int = 0
+    snooze: int = 0
+    given_back: int = 0
+    refused: int = 0
+    lost: int = 0
+    rescued: int = 0
+    reconciled: int = 0
+    leases_lost: int = 0
+
+    def count(self, word: str, number: int = 1) -> None:
+        """One more of a verdict's word: ok, fail, skip, retry, dead, snooze."""
+        setattr(self, word, getattr(self, word) + number)
+
+
+def snapshot(assembly: Assembly, name: str) -> WorkerStats:
+    """The numbers of a worker at this moment."""
+    return WorkerStats(
+        worker_id=assembly.lease.worker_id,
+        name=name,
+        running=assembly.runner.running,
+        held=len(assembly.held),
+        left_behind=len(assembly.runner.left_behind),
+        away_for=assembly.link.away_for,
+        **asdict(assembly.counters),
+    )

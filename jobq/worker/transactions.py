@@ -1,0 +1,175 @@
+"""`jobq.current().transaction()`: the work and the job's completion in one transaction, fenced."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import anyio
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+
+from jobq.context import Transaction
+from jobq.database import Database, connect_arguments
+from jobq.errors import ContextError, LeaseLostError
+from jobq.faults import can_wait_out, is_connection_failure
+from jobq.model import State
+from jobq.retention import kept_for
+from jobq.store import ending as store
+from jobq.store.ending import Ending
+from jobq.worker.held import Held, Stop
+from jobq.worker.source import Source
+
+
+class HandlerEngines:
+    """Engines for the transactions of handlers, made when first used: with the server's own settings."""
+
+    def __init__(self, source: Source, *, name: str, size: int) -> None:
+        self._url = source.url
+        self._connect_args = connect_arguments(source.url, source.connect_args, name=name)
+        self._size = size
+        self._options = source.options
+        self._sync: sa.Engine | None = None
+        self._async: AsyncEngine | None = None
+
+    @property
+    def sync(self) -> sa.Engine:
+        if self._sync is None:
+            self._sync = sa.create_engine(self._url, **self._settings())
+        return self._sync
+
+    @property
+    def asynchronous(self) -> AsyncEngine:
+        if self._async is None:
+            self._async = create_async_engine(self._url, **self._settings())
+        return self._async
+
+    async def close(self) -> None:
+        """Close every connection that is not in use."""
+        if self._sync is not None:
+            self._sync.dispose()
+        if self._async is not None:
+            with anyio.move_on_after(2, shield=True):
+                await self._async.dispose()
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "connect_args": self._connect_args,
+            "pool_size": self._size,
+            "max_overflow": 0,
+            "pool_pre_ping": True,  # a handler must not pay for a connection that died while it was idle
+            "hide_parameters": True,
+            "execution_options": self._options,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """Opens the transactions of handlers, and settles those whose COMMIT got no answer."""
+
+    engines: HandlerEngines
+    database: Database
+
+    def open(self, held: Held) -> Transaction:
+        """A transaction for this attempt; it begins when it is entered."""
+        assert held.task is not None
+        return JobTransaction(self, held, held.task.get_loop())
+
+    async def settle(self, held: Held) -> bool:
+        """Whether a COMMIT without an answer did happen. Asks until the database answers or the lease is lost."""
+        while held.stop is not Stop.LOST:
+            try:
+                return await self.database.transaction(store.settle, held.fence)
+            except Exception as error:
+                if not can_wait_out(error):
+                    raise
+                await anyio.sleep(0.2)
+        raise LeaseLostError(f"job {held.job.id}: the lease was lost before it could be told whether its work is kept")
+
+
+class JobTransaction(Transaction):
+    """See Context.transaction. `with` where no event loop runs in the thread, else `async with`."""
+
+    def __init__(self, transactions: Transactions, held: Held, loop: asyncio.AbstractEventLoop) -> None:
+        self._transactions = transactions
+        self._held = held
+        self._loop = loop
+        self._session: Session | None = None
+        self._async_session: AsyncSession | None = None
+
+    def __enter__(self) -> Session:
+        if _loop_runs_here():
+            raise ContextError("an event loop runs here: use `async with jobq.current().transaction()`")
+        self._begin()
+        self._session = Session(self._transactions.engines.sync)
+        return self._session
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        assert self._session is not None
+        with self._session as session:
+            if error is not None:
+                session.rollback()
+                return
+            _complete(session, self._held)
+            try:
+                session.commit()
+            except Exception as problem:
+                if not is_connection_failure(problem):
+                    raise
+                settled = asyncio.run_coroutine_threadsafe(self._transactions.settle(self._held), self._loop)
+                if not settled.result():
+                    raise
+            self._held.completed = True
+
+    async def __aenter__(self) -> AsyncSession:
+        if not _loop_runs_here():
+            raise ContextError("no event loop runs here: use `with jobq.current().transaction()`")
+        self._begin()
+        self._async_session = AsyncSession(self._transactions.engines.asynchronous)
+        return self._async_session
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        assert self._async_session is not None
+        async with self._async_session as session:
+            if error is not None:
+                await session.rollback()
+                return
+            await session.run_sync(_complete, self._held)
+            try:
+                await session.commit()
+            except Exception as problem:
+                if not is_connection_failure(problem) or not await self._transactions.settle(self._held):
+                    raise
+            self._held.completed = True
+
+    def _begin(self) -> None:
+        if self._held.has_transaction:
+            raise ContextError("current().transaction() was used before in this attempt: it completes the job, once")
+        self._held.has_transaction = True
+
+
+def _complete(session: Session, held: Held) -> None:
+    """The job's completion as the last write before COMMIT. Raises: LeaseLostError; the session is rolled back."""
+    session.flush()
+    ending = Ending(held.fence, State.DONE, keep=kept_for(State.DONE, held.keep))
+    if not store.finish(session.connection(), [ending]):
+        session.rollback()
+        raise LeaseLostError(
+            f"job {held.job.id} ({held.job.kind}) was taken from this worker during attempt {held.job.attempt}:"
+            " its work is rolled back"
+        )
+
+
+def _loop_runs_here() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

