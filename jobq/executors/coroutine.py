@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -29,10 +30,16 @@ class CoroutineExecutor:
 
     async def _inside(self, call: Call) -> Any:
         if not call.around:
-            return await call.function(**call.arguments)
+            return await _awaited(call)
         async with AsyncExitStack() as stack:
             await enter_all_async(stack, call.around)
-            return await call.function(**call.arguments)
+            return await _awaited(call)
 
     async def close(self) -> None:
         return None
+
+
+async def _awaited(call: Call) -> Any:
+    """A plain wrapper around an async function hands on its awaitable, or has run it already."""
+    value = call.function(**call.arguments)
+    return await value if inspect.isawaitable(value) else value

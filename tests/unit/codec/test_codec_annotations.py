@@ -173,6 +173,8 @@ type Tree[T] = T | list[Tree[T]]
 type Unknown = list[Nowhere]
 def handler(a: Ids, b: Swapped[int, str], c: Json, d: Tree[int], e: Ids | None = None) -> None: ...
 def unknown(a: Unknown) -> None: ...
+type Growing[T] = list[Growing[list[T]]]
+def growing(a: Growing[int]) -> None: ...
 def generic[T](x: T) -> None: ...
 def lazy[T](x: 'T') -> None: ...
 """
@@ -188,6 +190,8 @@ if sys.version_info >= (3, 12):  # the syntax is from there on
         assert codec.decode(codec.encode((), given)) == given
         with pytest.raises(RegistrationError, match="name 'Nowhere' is not defined in aliases"):
             Codec.of(names["unknown"]).resolve()
+        with pytest.raises(RegistrationError, match="grows with each level"):
+            Codec.of(names["growing"])
         for function in ("generic", "lazy"):
             with pytest.raises(RegistrationError, match="T is a type variable"):
                 Codec.of(names[function])
