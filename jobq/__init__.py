@@ -34,11 +34,13 @@ if TYPE_CHECKING:
         JobqError,
         LeaseLostError,
         NotEndedError,
+        NotPendingError,
         OptionError,
         OptionTypeError,
         RegistrationError,
         SchemaError,
         UniqueKeyError,
+        UnknownJobError,
         UnknownKindError,
         WorkerError,
     )
@@ -47,7 +49,9 @@ if TYPE_CHECKING:
     from jobq.model import Enqueued, Failure, Job, State
     from jobq.outcomes import Fail, Ok, Outcome, Permanent, Skip, Snooze
     from jobq.producer import enqueue, enqueue_async, enqueue_many, enqueue_many_async
+    from jobq.refusals import Refusal, Repaired
     from jobq.registry import App, Registry
+    from jobq.report import KindStats, QueueStats, Stats, WorkerRow
     from jobq.schema import migrate
     from jobq.tables import metadata
     from jobq.worker import Worker, WorkerStats
@@ -62,14 +66,17 @@ _HOMES = {
     "jobq.context": "Context Transaction current",
     "jobq.errors": (
         "ArgsError AutocommitError BindError ContextError EmbeddedError JobqError LeaseLostError NotEndedError"
-        " OptionError OptionTypeError RegistrationError SchemaError UniqueKeyError UnknownKindError WorkerError"
+        " NotPendingError OptionError OptionTypeError RegistrationError SchemaError UniqueKeyError UnknownJobError"
+        " UnknownKindError WorkerError"
     ),
     "jobq.events": "ErrorEvent",
     "jobq.handlers": "Args Handler Kind kind",
     "jobq.model": "Enqueued Failure Job State",
     "jobq.outcomes": "Fail Ok Outcome Permanent Skip Snooze",
     "jobq.producer": "enqueue enqueue_async enqueue_many enqueue_many_async",
+    "jobq.refusals": "Refusal Repaired",
     "jobq.registry": "App Registry",
+    "jobq.report": "KindStats QueueStats Stats WorkerRow",
     "jobq.schema": "migrate",
     "jobq.tables": "metadata",
     "jobq.worker": "Worker WorkerStats",
@@ -95,24 +102,32 @@ __all__ = [
     "Job",
     "JobqError",
     "Kind",
+    "KindStats",
     "LeaseLostError",
     "NotEndedError",
+    "NotPendingError",
     "Ok",
     "OptionError",
     "OptionTypeError",
     "Outcome",
     "Permanent",
+    "QueueStats",
+    "Refusal",
     "RegistrationError",
     "Registry",
+    "Repaired",
     "SchemaError",
     "Skip",
     "Snooze",
     "State",
+    "Stats",
     "Transaction",
     "UniqueKeyError",
+    "UnknownJobError",
     "UnknownKindError",
     "Worker",
     "WorkerError",
+    "WorkerRow",
     "WorkerStats",
     "cancel",
     "cancel_async",

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
+from jobq.errors import OptionError, OptionTypeError
+
 RetryPolicy: TypeAlias = Callable[[int, BaseException], timedelta | None]
 """`(failures, error) -> delay`, failures from 1; None: dead at once."""
 
@@ -26,13 +28,16 @@ class Exponential:
     cap: timedelta = timedelta(minutes=10)
 
     def __post_init__(self) -> None:
+        for name, value in (("base", self.base), ("cap", self.cap)):
+            if not isinstance(value, timedelta):
+                raise OptionTypeError(f"a backoff's {name} must be a timedelta, got {type(value).__name__}")
         if not timedelta(0) < self.base <= self.cap <= LONGEST:
-            raise ValueError(f"a backoff needs 0 < base <= cap <= {LONGEST}, got base {self.base}, cap {self.cap}")
+            raise OptionError(f"a backoff needs 0 < base <= cap <= {LONGEST}, got base {self.base}, cap {self.cap}")
 
     def step(self, failures: int) -> timedelta:
         """The longest wait after so many failures."""
         doublings = min(max(failures, 1) - 1, (self.cap // self.base).bit_length())
-        return min(self.cap, self.base * 2**doublings)
+        return min(self.cap, self.base * (1 << doublings))
 
     def __call__(self, failures: int, error: BaseException, /) -> timedelta:
         return self.step(failures) * random.uniform(0.5, 1.0)  # not a secret: it only spreads load
@@ -59,7 +64,7 @@ def delay_after(policy: RetryPolicy, failures: int, error: BaseException) -> tim
     """
     try:
         delay = policy(failures, error)
-    except Exception:
+    except BaseException:  # a SystemExit from here would end the worker's loop
         return Exponential()(failures, error)
     if delay is None:
         return None

@@ -8,6 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import anyio
 import sqlalchemy as sa
+from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 P = ParamSpec("P")
@@ -102,7 +103,7 @@ def use_settings(engine: sa.Engine, **others: str) -> None:
         cursor.close()
         dbapi_connection.commit()
 
-    sa.event.listen(engine, "connect", apply)
+    event.listen(engine, "connect", apply)
 
 
 async def _run(

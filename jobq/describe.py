@@ -46,7 +46,7 @@ def message_of(error: BaseException) -> str:
     """`str(error)`, also for exceptions whose `__str__` raises."""
     try:
         return str(error)
-    except Exception as broken:
+    except BaseException as broken:  # a SystemExit from here would end the worker's loop
         return f"<no text: __str__ raised {type(broken).__name__}>"
 
 
@@ -84,5 +84,5 @@ def _true_error(error: BaseException) -> BaseException:
 def _traceback_of(error: BaseException) -> str:
     try:
         return "".join(traceback.format_exception(error, limit=-30))
-    except Exception as broken:  # hostile __repr__, __notes__ ...
+    except BaseException as broken:  # hostile __repr__, __notes__ ...
         return f"<no traceback: formatting it raised {type(broken).__name__}>"

@@ -6,10 +6,12 @@ JobqError
 ├── OptionTypeError (TypeError)       an option has the wrong type
 ├── RegistrationError (TypeError)     a handler that cannot work, or a kind registered twice
 ├── UnknownKindError (LookupError)    no handler is registered for a kind
+├── UnknownJobError (LookupError)     no job has this id
 ├── BindError (TypeError)             not a session or connection that the call can use
 ├── AutocommitError                   a connection in AUTOCOMMIT has no transaction to join
 ├── UniqueKeyError                    a unique key is held by another job
 ├── NotEndedError                     a job that still waits or runs cannot be retried by hand
+├── NotPendingError                   a job that runs or has ended cannot be cancelled
 ├── LeaseLostError                    the job was taken from this worker meanwhile
 ├── ContextError (RuntimeError)       used outside of a job, or in the wrong kind of handler
 ├── SchemaError                       jobq's tables are missing, old, or newer than this version
@@ -57,6 +59,14 @@ class UnknownKindError(JobqError, LookupError):
         self.known = known
 
 
+class UnknownJobError(JobqError, LookupError):
+    """No job has this id: it was never there, or it was deleted after the time for which it is kept."""
+
+    def __init__(self, id: int) -> None:  # noqa: A002
+        super().__init__(f"no job {id}: never there, or deleted after the time for which it was kept (see: jobq list)")
+        self.id = id
+
+
 class BindError(JobqError, TypeError):
     """What was given is not a session or connection that this function can use."""
 
@@ -76,6 +86,15 @@ class UniqueKeyError(JobqError):
 
 class NotEndedError(JobqError):
     """The job waits or runs: only ended jobs are retried by hand."""
+
+    def __init__(self, message: str, *, id: int, state: str) -> None:  # noqa: A002
+        super().__init__(message)
+        self.id = id
+        self.state = state
+
+
+class NotPendingError(JobqError):
+    """The job runs or has ended: only waiting jobs are cancelled, running ones when asked for."""
 
     def __init__(self, message: str, *, id: int, state: str) -> None:  # noqa: A002
         super().__init__(message)

@@ -31,5 +31,5 @@ def tell(callbacks: Iterable[ErrorCallback], event: ErrorEvent) -> None:
     for callback in callbacks:
         try:
             callback(event)
-        except Exception:
+        except BaseException:  # a SystemExit from here would end the worker's loop
             logger.exception("an on_error callback raised; the job's own result is not touched by it")

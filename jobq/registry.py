@@ -110,7 +110,7 @@ class Registry:
     def _refuse_taken(self, handler: Handler[..., Any], place: str) -> None:
         if self._handlers.get(handler.kind, handler) is not handler:
             taken = self._places[handler.kind]
-            raise RegistrationError(f"kind {handler.kind!r} is registered twice: at {taken} and at {place}")
+            raise RegistrationError(f"kind {handler.kind!r} is registered twice: {_both(taken, place)}")
 
 
 class App(Registry):
@@ -204,3 +204,12 @@ def _needs_callable(option: str, value: object) -> None:
 
 def _place(frame: FrameType) -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _both(taken: str, place: str) -> str:
+    if taken != place:
+        return f"at {taken} and at {place}"
+    return (
+        f"{place} was executed twice, as it happens to a module that is run as a script (`__main__`) and imported by"
+        " its name as well, or under two names: keep handlers in modules that are only imported, under one name"
+    )

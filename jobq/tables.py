@@ -173,11 +173,12 @@ all_jobs = sa.Table(
 def all_jobs_select() -> sa.CompoundSelect[Any]:
     """What the view `all_jobs` shows: waiting and running jobs, then ended ones, in one shape."""
     state = sa.case((jobs.c.worker_id.is_(None), "pending"), else_="running")
-    only_ended = {
+    only_ended: dict[str, sa.ColumnElement[Any]] = {
         "state": sa.cast(state, sa.Text),
         "outcome": sa.cast(sa.null(), sa.Text),
         "finished_at": sa.cast(sa.null(), TIMESTAMP),
         "expires_at": sa.cast(sa.null(), TIMESTAMP),
     }
-    open_jobs = sa.select(*[only_ended.get(c.name, jobs.c.get(c.name)).label(c.name) for c in finished_jobs.c])
+    columns = {**{column.name: column for column in jobs.c}, **only_ended}
+    open_jobs = sa.select(*[columns[column.name].label(column.name) for column in finished_jobs.c])
     return sa.union_all(open_jobs, sa.select(*finished_jobs.c))

@@ -13,6 +13,8 @@ from jobq.errors import ArgsError
 from jobq.model import State
 from jobq.outcomes import Ok, Outcome, Permanent, Snooze
 
+ENDS_WELL = frozenset({"ok", "fail", "skip"})
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -62,7 +64,9 @@ def judge(ended: Ended, *, failures: int, max_attempts: int, retry: RetryPolicy)
 
 def check_value(value: Any) -> Ended:
     """What a handler returned as its end: a value of no outcome's type is an error that no retry would mend."""
-    if value is None or isinstance(value, (str, Outcome)):
+    if isinstance(value, str):
+        return Ended(str.__str__(value))  # of a str Enum its value; a subclass's own __str__ may raise
+    if value is None or (isinstance(value, Outcome) and _is_sound(value)):
         return Ended(value)
     if inspect.isawaitable(value):
         close = getattr(value, "close", None)
@@ -72,8 +76,13 @@ def check_value(value: Any) -> Ended:
     return Ended(error=Permanent(f"a handler returns None, a str or an Outcome, this one {type(value).__name__}"))
 
 
+def _is_sound(outcome: Outcome) -> bool:
+    """Whether a subclass has left alone what every count reads: a word of jobq's own, and a text."""
+    return outcome.word in ENDS_WELL and isinstance(getattr(outcome, "text", None), str)
+
+
 def _judge_value(value: Any) -> Verdict:
     if value is None:
         return Verdict(State.DONE)
     outcome = value if isinstance(value, Outcome) else Ok(str(value))
-    return Verdict(State.DONE, storable(str(outcome)))
+    return Verdict(State.DONE, storable(Outcome.__str__(outcome)))

@@ -1,0 +1,13 @@
+"""The command line of jobq: commands parse, call one function of jobq, and print."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """The entry point `jobq`."""
+    from jobq_cli.app import run
+
+    sys.exit(run(sys.argv[1:]))

@@ -14,6 +14,8 @@ from jobq.context import enter
 from jobq.executors.base import Call, enter_all
 from jobq.verdict import Ended, check_value
 
+PATIENCE_SECONDS = 0.5  # what a function that looks at `current().cancelled` has to end once it is told to
+
 
 class _Work:
     """A call on its way through a thread and back to the loop."""
@@ -47,10 +49,11 @@ class ThreadExecutor:
         work = _Work(call, asyncio.get_running_loop())
         self._submit(work)
         try:
-            return await work.future
+            return await asyncio.shield(work.future)
         except asyncio.CancelledError:
-            self._left_behind.add(call.context.job.id)
-            raise
+            self._left_behind.add(call.context.job.id)  # until it has ended, see _deliver
+            await asyncio.wait([work.future], timeout=PATIENCE_SECONDS)
+            raise  # whatever it returned: one that was told to stop may have left its work half done
 
     async def close(self) -> None:
         for _ in range(self._threads):

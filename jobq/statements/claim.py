@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from jobq.statements.binds import BIGINTS, INTEGERS, ONE, SMALLINTS, TEXTS, TIMES, ZERO, param
 from jobq.tables import TIMESTAMP, jobs, queues, workers
 
-UNLIMITED = sa.literal_column(
+UNLIMITED: sa.ColumnElement[int] = sa.literal_column(
     "32767"
 )  # failures < NULL would be NULL: a row without max_attempts is judged by its handler
 CLAIMED = (
@@ -21,7 +21,7 @@ CLAIMED = (
 
 
 @cache
-def claim() -> sa.Select[Any]:
+def claim() -> sa.Executable:
     """Take up to `n` due jobs; one row each, or a single row of NULLs but for `now`, which every row carries.
 
     Lanes are searched in their order and lazily: a later one is not touched once n rows are locked. ARRAY(subquery) is
@@ -49,7 +49,13 @@ def claim() -> sa.Select[Any]:
 
 def _open_lanes() -> sa.Subquery:
     """The lanes asked for, without those of paused queues (read here, so that a pause holds from its commit on)."""
-    columns = {"queue": sa.Text, "priority": sa.SmallInteger, "run_at": TIMESTAMP, "id": sa.BigInteger, "n": sa.Integer}
+    columns: dict[str, Any] = {
+        "queue": sa.Text,
+        "priority": sa.SmallInteger,
+        "run_at": TIMESTAMP,
+        "id": sa.BigInteger,
+        "n": sa.Integer,
+    }
     asked = (
         sa.func.unnest(
             param("queues", TEXTS), param("priorities", SMALLINTS), param("run_ats", TIMES),
@@ -63,7 +69,7 @@ def _open_lanes() -> sa.Subquery:
     return sa.select(asked).where(open_).subquery("lane")
 
 
-def _due_in(lane: sa.Subquery) -> sa.Lateral:
+def _due_in(lane: sa.Subquery) -> sa.FromClause:
     """The next due jobs of one lane behind its cursor, locked; rows that others hold locked are passed by."""
     one = jobs.alias("one")
     position = sa.tuple_(one.c.run_at, one.c.id + ZERO)
@@ -87,7 +93,7 @@ def _due_in(lane: sa.Subquery) -> sa.Lateral:
 
 
 @cache
-def queues_with_jobs() -> sa.Select[Any]:
+def queues_with_jobs() -> sa.Executable:
     """Every queue that has a row in `jobs`, by jumping through the index from one to the next."""
     first = sa.select(jobs.c.queue).order_by(jobs.c.queue).limit(1).subquery()
     found = sa.select(first.c.queue).cte("found", recursive=True)
@@ -97,12 +103,12 @@ def queues_with_jobs() -> sa.Select[Any]:
 
 
 @cache
-def queue_weights() -> sa.Select[Any]:
+def queue_weights() -> sa.Executable:
     """The weights that the fleet's queues are set to."""
     return sa.select(queues.c.name, queues.c.weight)
 
 
 @cache
-def live_workers() -> sa.Select[Any]:
+def live_workers() -> sa.Executable:
     """How many workers hold a lease."""
     return sa.select(sa.func.count()).select_from(workers).where(workers.c.lease_until > sa.func.now())

@@ -13,7 +13,7 @@ from jobq.statements.notify import payload
 from jobq.tables import TIMESTAMP, finished_jobs, jobs
 
 SHARED = tuple(column.name for column in jobs.c)
-MOST_ERRORS = sa.literal_column("25")
+MOST_ERRORS: sa.ColumnElement[int] = sa.literal_column("25")
 
 
 def place() -> sa.ColumnElement[int]:
@@ -52,7 +52,7 @@ def with_error(errors: Any, error: Any) -> sa.ColumnElement[Any]:
 
 
 @cache
-def finish() -> sa.Insert:
+def finish() -> sa.Executable:
     """Move ended jobs to finished_jobs, in one statement for any mix of attempts, states and outcomes.
 
     Binds: worker_id, and of equal length, by ascending id: ids, attempts, states, outcomes, errors (JSON text; NULL:
@@ -79,7 +79,7 @@ def finish() -> sa.Insert:
 
 
 @cache
-def put_back() -> sa.Update:
+def put_back() -> sa.Executable:
     """Make one job pending again after a failure or a snooze.
 
     Binds: the_id, the_attempt, the_worker_id, delay (seconds; NULL: run_at stays), error (JSON text; NULL: no failure).
@@ -101,14 +101,14 @@ def put_back() -> sa.Update:
 
 
 @cache
-def give_back() -> sa.Update:
+def give_back() -> sa.Executable:
     """Make held jobs pending again at no cost in failures. Binds: worker_id, ids (ascending), attempts."""
     given = sa.update(jobs).where(*held()).values(worker_id=sa.null())
     return given.returning(jobs.c.id, jobs.c.queue, jobs.c.priority, jobs.c.run_at)
 
 
 @cache
-def give_back_unknown() -> sa.Update:
+def give_back_unknown() -> sa.Executable:
     """Make pending what carries this worker's id and is not among `ids`: a claim whose answer was lost."""
     unknown = jobs.c.id != sa.all_(param("ids", BIGINTS))
     given = sa.update(jobs).where(jobs.c.worker_id == param("me", sa.BigInteger), unknown).values(worker_id=sa.null())
@@ -116,7 +116,7 @@ def give_back_unknown() -> sa.Update:
 
 
 @cache
-def set_outcome() -> sa.Update:
+def set_outcome() -> sa.Executable:
     """The text of a job that completed in its own transaction. Binds: the_id, the_attempt, the_worker_id, outcome."""
     return (
         sa.update(finished_jobs)
@@ -131,13 +131,13 @@ def set_outcome() -> sa.Update:
 
 
 @cache
-def lock_held() -> sa.Select[Any]:
+def lock_held() -> sa.Executable:
     """One claimed job, if it is still ours. Waits for a transaction in flight that is ending it."""
     return sa.select(jobs.c.id).where(*still_mine()).with_for_update()
 
 
 @cache
-def ended_by_us() -> sa.Select[Any]:
+def ended_by_us() -> sa.Executable:
     """One job, if this attempt of ours has ended it as done. Binds: the_id, the_attempt, the_worker_id."""
     return sa.select(finished_jobs.c.id).where(
         finished_jobs.c.id == param("the_id", sa.BigInteger),
@@ -148,10 +148,10 @@ def ended_by_us() -> sa.Select[Any]:
 
 
 @cache
-def announce() -> sa.Select[Any]:
+def announce() -> sa.Executable:
     """One notification a lane. Binds: channel, and of equal length: queues, priorities, run_ats."""
 
-    columns = {"queue": sa.Text, "priority": sa.SmallInteger, "run_at": TIMESTAMP}
+    columns: dict[str, Any] = {"queue": sa.Text, "priority": sa.SmallInteger, "run_at": TIMESTAMP}
     lane = (
         sa.func.unnest(param("queues", TEXTS), param("priorities", SMALLINTS), param("run_ats", TIMES))
         .table_valued(*[sa.column(name, type_) for name, type_ in columns.items()])

@@ -13,11 +13,11 @@ from jobq.statements.binds import BIGINTS, ONE, TEXTS, element, param, seconds
 from jobq.statements.finish import SHARED, held, with_error
 from jobq.tables import finished_jobs, jobs, kinds, queues, slots, workers
 
-DEFAULT_MAX_ATTEMPTS = sa.literal_column("5")
+DEFAULT_MAX_ATTEMPTS: sa.ColumnElement[int] = sa.literal_column("5")
 
 
 @cache
-def register() -> sa.Insert:
+def register() -> sa.Executable:
     """Binds: the columns of workers but the times, and lease_seconds."""
     plain = ("id", "name", "hostname", "pid", "version", "concurrency")
     values: dict[str, Any] = {name: param(name, workers.c[name].type) for name in plain}
@@ -27,14 +27,14 @@ def register() -> sa.Insert:
 
 
 @cache
-def beat() -> sa.Update:
+def beat() -> sa.Executable:
     """Extend the lease. Binds: me. No row back: this worker was declared dead."""
     mine = sa.update(workers).where(workers.c.id == param("me", sa.BigInteger))
     return mine.values(lease_until=sa.func.now() + workers.c.lease).returning(workers.c.id)
 
 
 @cache
-def still_held() -> sa.Select[Any]:
+def still_held() -> sa.Executable:
     """Which of the held jobs are still this worker's: the others were cancelled, retried by hand or rescued.
 
     Binds: worker_id, ids (ascending), attempts.
@@ -43,31 +43,31 @@ def still_held() -> sa.Select[Any]:
 
 
 @cache
-def lock_own_row() -> sa.Select[Any]:
+def lock_own_row() -> sa.Executable:
     """Waits for a claim in flight, which holds a key-share lock on the row. Binds: me."""
     return sa.select(workers.c.id).where(workers.c.id == param("me", sa.BigInteger)).with_for_update()
 
 
 @cache
-def leave_soon() -> sa.Select[Any]:
+def leave_soon() -> sa.Executable:
     """Wait at most a second for each lock of this transaction."""
     return sa.select(_set_local("lock_timeout", "1s"))
 
 
 @cache
-def leave() -> sa.Delete:
+def leave() -> sa.Executable:
     """The worker's row goes; no claim can follow. Binds: me."""
     return sa.delete(workers).where(workers.c.id == param("me", sa.BigInteger)).returning(workers.c.id)
 
 
 @cache
-def free_slots() -> sa.Update:
+def free_slots() -> sa.Executable:
     """Binds: me."""
     return sa.update(slots).where(slots.c.worker_id == param("me", sa.BigInteger)).values(worker_id=sa.null())
 
 
 @cache
-def publish_kind() -> sa.Insert:
+def publish_kind() -> sa.Executable:
     """What a worker's handler says, for rescue, for producers in SQL and for answers; written only where it differs.
 
     Binds: kind, queue, max_attempts, timeout, keep (intervals or NULL), on_interrupt.
@@ -84,7 +84,7 @@ def publish_kind() -> sa.Insert:
 
 
 @cache
-def publish_queue() -> sa.Insert:
+def publish_queue() -> sa.Executable:
     """A queue's settings as the code says them, where the database has none. Binds: name, weight."""
     insert = pg.insert(queues).values(name=param("name", sa.Text), weight=param("weight", sa.Integer))
     return insert.on_conflict_do_nothing(index_elements=[queues.c.name])
@@ -94,7 +94,7 @@ def publish_queue() -> sa.Insert:
 
 
 @cache
-def begin_rescue() -> sa.Select[Any]:
+def begin_rescue() -> sa.Executable:
     """True for the one rescuer at work: two at once gain nothing. Nothing here may wait long.
 
     enable_seqscan: the scan for lost ids has no index to go by, and the worker's connections have it off.
@@ -106,7 +106,7 @@ def begin_rescue() -> sa.Select[Any]:
 
 
 @cache
-def delete_lost_workers() -> sa.Delete:
+def delete_lost_workers() -> sa.Executable:
     """Workers whose lease ran out. Binds: connected_seconds, how long this rescuer has had its connection.
 
     Nobody is declared dead within a lease's time after the server started or the rescuer's own connection came back:
@@ -127,7 +127,7 @@ def delete_lost_workers() -> sa.Delete:
 
 
 @cache
-def gone_workers() -> sa.CompoundSelect[Any]:
+def gone_workers() -> sa.Executable:
     """Ids that jobs or slots name and that have no row. An id never comes back, so the list stays true."""
 
     def of(column: sa.ColumnElement[Any]) -> sa.Select[Any]:
@@ -137,7 +137,7 @@ def gone_workers() -> sa.CompoundSelect[Any]:
 
 
 @cache
-def take_back() -> sa.Update:
+def take_back() -> sa.Executable:
     """Jobs of lost workers become pending with one failure more; locked rows are left for the next pass.
 
     By the list of ids and never by NOT EXISTS, which is not checked again on a newer row version.
@@ -186,7 +186,7 @@ def _interrupted() -> sa.ColumnElement[bool]:
 
 
 @cache
-def bury() -> sa.Insert:
+def bury() -> sa.Executable:
     """Move rescued jobs that may not run again to finished_jobs as dead. Binds: ids, outcome, keep (seconds)."""
     chosen = sa.and_(jobs.c.id == sa.any_(param("ids", BIGINTS)), jobs.c.worker_id.is_(None))
     gone = sa.delete(jobs).where(chosen).returning(*jobs.c).cte("gone")
@@ -202,7 +202,7 @@ def bury() -> sa.Insert:
 
 
 @cache
-def release_slots() -> sa.Update:
+def release_slots() -> sa.Executable:
     """Slots of lost workers, but of those of which a job was left locked. Binds: gone (ids)."""
     holders = sa.select(jobs.c.worker_id).where(jobs.c.worker_id == sa.any_(param("gone", BIGINTS)))
     free = sa.and_(slots.c.worker_id == sa.any_(param("gone", BIGINTS)), slots.c.worker_id.not_in(holders))
@@ -210,7 +210,7 @@ def release_slots() -> sa.Update:
 
 
 @cache
-def left_behind() -> sa.Select[Any]:
+def left_behind() -> sa.Executable:
     """How many jobs of lost workers another transaction held locked. Binds: gone (ids)."""
     return sa.select(sa.func.count()).select_from(jobs).where(jobs.c.worker_id == sa.any_(param("gone", BIGINTS)))
 
@@ -221,11 +221,12 @@ def _set_local(name: str, value: str) -> sa.ColumnElement[str]:
 
 
 @cache
-def capacity() -> sa.Select[Any]:
+def capacity() -> sa.Executable:
     """What the server has room for: max_connections, those kept for superusers, and those in use."""
 
     def setting(name: str) -> sa.ColumnElement[int]:
         return sa.cast(sa.func.current_setting(sa.literal_column(f"'{name}'")), sa.Integer)
 
     used = sa.select(sa.func.count()).select_from(sa.table("pg_stat_activity", schema="pg_catalog")).scalar_subquery()
-    return sa.select(setting("max_connections"), setting("superuser_reserved_connections"), used)
+    most, reserved = setting("max_connections"), setting("superuser_reserved_connections")
+    return sa.select(most.label("most"), reserved.label("reserved"), used.label("used"))

@@ -12,7 +12,8 @@ from jobq.statements.binds import param
 def payload(queue: Any, priority: Any, run_at: Any) -> sa.ColumnElement[str]:
     """The text of a notification, under 100 bytes: run_at in seconds since 1970, as any DateStyle can read it."""
     bar = sa.literal_column("'|'", sa.Text)
-    return queue + bar + sa.cast(priority, sa.Text) + bar + sa.cast(sa.extract("epoch", run_at), sa.Text)
+    text: sa.ColumnElement[str] = queue + bar + sa.cast(priority, sa.Text) + bar
+    return text + sa.cast(sa.extract("epoch", run_at), sa.Text)
 
 
 def told(queue: Any, priority: Any, run_at: Any) -> sa.ColumnElement[str | None]:

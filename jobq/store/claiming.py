@@ -71,5 +71,5 @@ class Survey:
 def survey(connection: sa.Connection) -> Survey:
     """Three short reads, each by an index or of a small table."""
     queues = frozenset(connection.execute(statements.queues_with_jobs()).scalars())
-    weights: dict[str, int] = dict(connection.execute(statements.queue_weights()).tuples().all())
+    weights = {row.name: row.weight for row in connection.execute(statements.queue_weights())}
     return Survey(queues, weights, connection.execute(statements.live_workers()).scalar_one())

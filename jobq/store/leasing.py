@@ -116,5 +116,5 @@ def leave(connection: sa.Connection, *, worker_id: int, held: Iterable[Fence] | 
 
 def capacity(connection: sa.Connection) -> tuple[int, int]:
     """How many connections the server allows to ordinary users, and how many are in use."""
-    most, reserved, used = connection.execute(statements.capacity()).one()
-    return most - reserved, used
+    row = connection.execute(statements.capacity()).one()
+    return row.most - row.reserved, row.used

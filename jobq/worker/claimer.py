@@ -144,6 +144,8 @@ class Claimer:
         except Exception as error:
             self.is_unclear = sqlstate(error) is None or is_connection_failure(error)  # else: refused, nothing claimed
             raise
+        if self._lease.worker_id != worker_id:
+            return False  # lost meanwhile: unknown to us still, these jobs are given back by joining anew
         self.is_unclear = False
         if is_sweep:
             self._plan_sweep(monotonic() - began)

@@ -34,6 +34,7 @@ class _Entry:
     held: Held
     ending: Ending
     verdict: Verdict
+    completed: bool  # when added: a thread left behind may complete its job later
 
 
 class Completer:
@@ -54,7 +55,7 @@ class Completer:
 
     def add(self, held: Held, ending: Ending, verdict: Verdict) -> None:
         """Have an end written. The job stays held until it is."""
-        self._entries.append(_Entry(held, ending, verdict))
+        self._entries.append(_Entry(held, ending, verdict, held.completed))
         self._arrived.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -93,16 +94,17 @@ class Completer:
         return unrecorded
 
     async def _write(self, batch: Sequence[_Entry]) -> None:
-        done = [e for e in batch if e.held.completed]
-        ends = [e for e in batch if not e.held.completed and e.ending.state is not State.PENDING]
-        backs = [e for e in batch if not e.held.completed and e.ending.state is State.PENDING]
+        done = [e for e in batch if e.completed]
+        ends = [e for e in batch if not e.completed and e.ending.state is not State.PENDING]
+        backs = [e for e in batch if not e.completed and e.ending.state is State.PENDING]
         for _, entries in groupby(sorted(ends, key=_worker), key=_worker):
             await self._write_ends(list(entries))
         for entry in backs:
             if self._held.has(entry.held):
                 await self._write_one(entry)
         for entry in done:
-            await self._write_text(entry)
+            if self._held.has(entry.held):
+                await self._write_text(entry)
 
     async def _write_ends(self, entries: list[_Entry]) -> None:
         entries = [entry for entry in entries if self._held.has(entry.held)]  # the others went with an earlier try

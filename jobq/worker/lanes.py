@@ -32,6 +32,7 @@ class Lanes:
     def __init__(self, source: random.Random | None = None) -> None:
         self._weights: dict[str, int] = {}
         self._cursors: dict[tuple[str, int], Cursor] = {}
+        self._told: dict[tuple[str, int], Cursor] = {}  # while a claim is in flight, which may not have seen that yet
         self._source = source or random.Random()
 
     @property
@@ -48,6 +49,7 @@ class Lanes:
 
     def ask(self, room: int) -> list[LaneAsk]:
         """The lanes of the next claim: queues in a random order by weight, priorities in theirs."""
+        self._told.clear()
         return [
             LaneAsk(queue, priority, cursor.run_at, cursor.id, room)
             for queue in shuffled(self._weights, self._source)
@@ -67,15 +69,18 @@ class Lanes:
         at_end = Cursor(claim.now - LATE, 0)
         for lane, is_read_to_end in reached.items():
             cursor = last.get(lane) or self._cursors.get(lane, START)
-            self._cursors[lane] = max(cursor, at_end) if is_read_to_end else cursor
+            read = max(cursor, at_end) if is_read_to_end else cursor
+            self._cursors[lane] = min(read, self._told.get(lane, read))
         if any(cursor.run_at > claim.now for cursor in self._cursors.values()):
             self.forget()  # the database's clock was set back
 
     def set_back(self, position: Position) -> None:
         """Something became due here: look again from just before it. Positions are hints and never move forward."""
         lane = position.queue, position.priority
+        before = Cursor(position.run_at - timedelta(microseconds=1), 0)
+        self._told[lane] = min(self._told.get(lane, before), before)
         if lane in self._cursors:
-            self._cursors[lane] = min(self._cursors[lane], Cursor(position.run_at - timedelta(microseconds=1), 0))
+            self._cursors[lane] = min(self._cursors[lane], before)
 
     def forget(self) -> None:
         """Start from the beginning of every lane: a sweep."""

@@ -11,6 +11,7 @@ from jobq.errors import OptionError, OptionTypeError
 from jobq.tables import NAME_RULE
 
 LONGEST_SPAN = timedelta(days=1)
+LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,12 @@ class WorkerOptions:
         for name in ("lease", "poll_interval", *(("stall",) if self.stall is not None else ())):
             self._check_span(name, timedelta(milliseconds=10))
         self._check_span("grace", timedelta(0))
-        if isinstance(self.queues, str) or (self.queues is not None and not self.queues):
-            raise OptionError(f"queues must be a list of one or more names, got {self.queues!r}")
-        for queue in self.queues or ():
-            if not isinstance(queue, str) or not re.fullmatch(NAME_RULE, queue):
-                raise OptionError(f"queue {queue!r}: 1 to 63 of letters, digits, _ . - : /")
+        if self.queues is not None:
+            self._check_queues(self.queues)
+        if self.name is not None:
+            self._check_name(self.name)
+        if not isinstance(self.listen, bool):
+            raise OptionTypeError(f"listen must be a bool, got {type(self.listen).__name__}")
 
     @property
     def stall_after(self) -> timedelta:
@@ -47,6 +49,21 @@ class WorkerOptions:
     @property
     def rescue_interval(self) -> timedelta:
         return max(timedelta(seconds=0.5), min(timedelta(seconds=10), self.lease / 6))
+
+    def _check_queues(self, queues: object) -> None:
+        if isinstance(queues, str | bytes) or not isinstance(queues, Sequence):
+            raise OptionTypeError(f"queues must be a list of names, got {type(queues).__name__}")
+        if not queues:
+            raise OptionError("queues must be a list of one or more names, got none")
+        for queue in queues:
+            if not isinstance(queue, str) or not re.fullmatch(NAME_RULE, queue):
+                raise OptionError(f"queues: {queue!r} is no name; 1 to 63 of letters, digits, _ . - : /")
+
+    def _check_name(self, name: object) -> None:
+        if not isinstance(name, str):
+            raise OptionTypeError(f"name must be a str, got {type(name).__name__}")
+        if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+            raise OptionError(f"name must be 1 to {LONGEST_NAME} printable characters, got {name[:LONGEST_NAME]!r}")
 
     def _check_number(self, name: str, least: int, most: int) -> None:
         value = getattr(self, name)

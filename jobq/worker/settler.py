@@ -42,15 +42,13 @@ class Settler:
         if held.stop is Stop.LOST:
             self._drop(held)
         elif held.completed:
-            self._after_completion(held, ended)
+            self._after_completion(held, _in_time(held, ended))
         elif held.stop is not Stop.SHUTDOWN or ended.error is None:
-            self._judge(held, ended)
+            self._judge(held, _in_time(held, ended))
         if ended.error is not None:
             release_frames(ended.error)
 
     def _judge(self, held: Held, ended: Ended) -> None:
-        if held.stop is Stop.TIMEOUT:
-            ended = Ended(error=TimeoutError(f"took longer than its timeout of {held.timeout}"))
         verdict = judge(
             ended,
             failures=held.job.failures,
@@ -78,7 +76,7 @@ class Settler:
 
     def _after_completion(self, held: Held, ended: Ended) -> None:
         """The job was completed by its own transaction: a text may follow, an error is only reported."""
-        if ended.error is not None:
+        if ended.error is not None and held.stop is not Stop.SHUTDOWN:
             logger.error("job %d (%s): raised after it had completed", held.job.id, held.job.kind, exc_info=ended.error)
             self._report(held, ended.error, final=True)
         value = ended.value if isinstance(ended.value, (str, Outcome)) else None
@@ -87,3 +85,10 @@ class Settler:
 
     def _report(self, held: Held, error: BaseException, *, final: bool) -> None:
         tell(self._callbacks(), ErrorEvent(held.view, error, held.job.attempt, final))
+
+
+def _in_time(held: Held, ended: Ended) -> Ended:
+    """How it ended, past its timeout a TimeoutError whatever the handler made of its cancellation."""
+    if held.stop is not Stop.TIMEOUT:
+        return ended
+    return Ended(error=TimeoutError(f"took longer than its timeout of {held.timeout}"))

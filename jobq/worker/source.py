@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from jobq.tables import SCHEMA
 from jobq.urls import normalize
@@ -55,12 +56,12 @@ def _connect_args(engine: sa.Engine) -> dict[str, Any]:
         seen.update(parameters)
         raise _Captured
 
-    sa.event.listen(engine, "do_connect", capture)
+    event.listen(engine, "do_connect", capture)
     try:
         engine.pool.recreate().connect().close()
     except _Captured:
         pass
     finally:
-        sa.event.remove(engine, "do_connect", capture)
+        event.remove(engine, "do_connect", capture)
     _, from_url = engine.dialect.create_connect_args(engine.url)
     return {name: value for name, value in seen.items() if name not in from_url and name != "context"}

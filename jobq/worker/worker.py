@@ -131,6 +131,7 @@ class Worker:
 
     async def _serve(self, assembly: Assembly, task_status: TaskStatus[None]) -> None:
         if not await start(assembly, self._setting):
+            task_status.started()
             return
         logger.info("worker %s is at work as %s", self.name, assembly.lease.worker_id)
         try:

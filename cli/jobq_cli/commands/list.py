@@ -1,0 +1,108 @@
+"""`jobq list`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Annotated, Any
+
+import sqlalchemy as sa
+import typer
+
+from jobq import admin
+from jobq.model import Job, State
+from jobq_cli.choose import source, where
+from jobq_cli.connect import connect
+from jobq_cli.failures import say
+from jobq_cli.options import AsJson, DatabaseUrl, Kind, Queue
+from jobq_cli.output import Column, print_json, print_table
+from jobq_cli.styles import STATE_STYLES
+from jobq_cli.text import ago, as_dict
+
+BRIEF = ("args", "meta", "errors")  # not read for a listing
+STATE_HELP = f"Only jobs in this state ({', '.join(State)}); may be given again."
+States = Annotated[list[State] | None, typer.Option("--state", metavar="STATE", help=STATE_HELP)]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10**9, help="At most so many jobs.")]
+
+
+def list_jobs(
+    state: States = None,
+    queue: Queue = None,
+    kind: Kind = None,
+    limit: Limit = 50,
+    database_url: DatabaseUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """List jobs, the newest first.
+
+    Args are not shown here, they may be confidential: see `jobq show ID`.
+
+    \b
+    Examples:
+      jobq list --state dead --queue email
+      jobq list --state pending --state running --limit 1000 --json
+    """
+    states = set(state or State)
+    with connect(database_url) as connection:
+        now = connection.scalar(sa.select(sa.func.now()))
+        predicates = where(source(states), states, queue, kind)
+        counted = _Counted(admin.each_brief(connection, *predicates, limit=limit))
+        if as_json:
+            print_json(_brief(job) for job in counted)
+        else:
+            print_table(counted, _columns(now))
+        if not counted.seen:
+            _note_empty(admin.queue_names(connection), queue)
+        elif counted.seen == limit:
+            say(f"the newest {limit} only (more with --limit)")
+
+
+class _Counted:
+    """Jobs on their way to the output, counted."""
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self._jobs = jobs
+        self.seen = 0
+
+    def __iter__(self) -> Iterator[Job]:
+        for job in self._jobs:
+            self.seen += 1
+            yield job
+
+
+def _columns(now: datetime | None) -> list[Column[Job]]:
+    at = now or datetime.now().astimezone()
+    return [
+        Column("id", lambda job: str(job.id), right=True),
+        Column("state", lambda job: job.state, style=lambda job: STATE_STYLES[job.state]),
+        Column("queue", lambda job: job.queue, shrinks=True),
+        Column("kind", lambda job: job.kind, shrinks=True),
+        Column("failed", lambda job: _failed(job), right=True),
+        Column("when", lambda job: _when(job, at)),
+        Column("outcome", lambda job: job.outcome or "", shrinks=True),
+    ]
+
+
+def _failed(job: Job) -> str:
+    """`2/5`; without the bound where the row leaves it to the handler."""
+    return f"{job.failures}/{job.max_attempts}" if job.max_attempts else str(job.failures)
+
+
+def _when(job: Job, now: datetime) -> str:
+    """What is told of a job's time depends on its state."""
+    if job.state is State.PENDING:
+        return f"due {ago(job.run_at, now)}"
+    if job.state is State.RUNNING:
+        return f"since {ago(job.attempted_at, now).removesuffix(' ago')}"
+    return ago(job.finished_at, now)
+
+
+def _brief(job: Job) -> dict[str, Any]:
+    return {name: value for name, value in as_dict(job).items() if name not in BRIEF}
+
+
+def _note_empty(known: list[str], queue: str | None) -> None:
+    if queue is not None and queue not in known:
+        say(f"no queue {queue!r}: known are {', '.join(known) or 'none yet'}")
+    else:
+        say("no such jobs")

@@ -1,0 +1,125 @@
+"""`jobq show`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from jobq import admin
+from jobq.errors import UnknownJobError
+from jobq.model import Failure, Job, State
+from jobq_cli.connect import connect
+from jobq_cli.options import AsJson, DatabaseUrl, JobId
+from jobq_cli.output import print_json, print_lines
+from jobq_cli.styles import STATE_STYLES
+from jobq_cli.text import ago, as_dict, json_line, moment, printable_lines, span
+
+Lines = Iterator[tuple[str, str]]
+SHORT = 66  # characters of args that fit beside their name in 80
+
+
+def show(job_id: JobId, database_url: DatabaseUrl = None, as_json: AsJson = False) -> None:
+    """Show one job: its args, its timeline, and every failed attempt with its traceback.
+
+    \b
+    Example:
+      jobq show 42
+    """
+    with connect(database_url) as connection:
+        now = connection.scalar(sa.select(sa.func.now()))
+        job, text = admin.get(connection, job_id), admin.args_text(connection, job_id)
+    if job is None:
+        raise UnknownJobError(job_id)
+    job = replace(job, args=_writable(job.args), meta=_writable(job.meta) or {})
+    unreadable = text if job.args is None else None
+    if as_json:
+        print_json([_as_json(job, unreadable)])
+    else:
+        print_lines(_described(job, unreadable, now or job.created_at))
+
+
+def _writable(value: dict[str, Any] | None) -> dict[str, Any] | None:
+    """None for what is nested too deep to be written: it is shown as the database writes it."""
+    try:
+        json.dumps(value, indent=2)
+    except RecursionError:
+        return None
+    return value
+
+
+def _as_json(job: Job, unreadable: str | None) -> dict[str, Any]:
+    errors = [as_dict(failure) for failure in job.errors]
+    return {**as_dict(job), "errors": errors, "args_text": unreadable}
+
+
+def _described(job: Job, unreadable: str | None, now: datetime) -> Lines:
+    yield f"job {job.id} is {job.state}", f"bold {STATE_STYLES[job.state]}"
+    for name, value in _facts(job):
+        yield f"  {name:<11} {value}", ""
+    yield from _args(job, unreadable)
+    yield "", ""
+    yield "timeline", "bold"
+    for at, what, style in _timeline(job):
+        yield f"  {moment(at)}  {what} ({ago(at, now)})", style
+    for failure in job.errors:
+        yield from _failure(failure)
+
+
+def _facts(job: Job) -> Iterator[tuple[str, str]]:
+    yield "kind", job.kind
+    yield "queue", f"{job.queue}, priority {job.priority}"
+    of = f" of {job.max_attempts}" if job.max_attempts else ""
+    yield "attempts", f"claimed {_times(job.attempt)}, {job.failures}{of} failed" if job.attempt else "none yet"
+    optional = {"outcome": job.outcome, "unique key": job.unique_key, "callsite": job.callsite}
+    yield from ((name, value) for name, value in optional.items() if value is not None)
+    if job.state is State.RUNNING:
+        yield "worker", str(job.worker_id)
+    if job.meta:
+        yield "meta", json_line(job.meta)
+
+
+def _args(job: Job, unreadable: str | None) -> Lines:
+    text = unreadable if job.args is None else json.dumps(job.args, ensure_ascii=False)
+    if job.args is None:
+        yield "  args        (Python cannot parse these, so no handler can get them)", "yellow"
+        yield f"              {text}", ""
+    elif text is not None and len(text) <= SHORT:
+        yield f"  {'args':<11} {text}", ""
+    else:
+        first, *rest = json.dumps(job.args, ensure_ascii=False, indent=2).split("\n")
+        yield f"  {'args':<11} {first}", ""
+        yield from ((f"{'':14}{line}", "") for line in rest)
+
+
+def _timeline(job: Job) -> list[tuple[datetime, str, str]]:
+    """What is known of the job's past, and what is to come, in the order of time."""
+    events = [(job.created_at, "enqueued", "")]
+    events += [(failure.at, f"attempt {failure.attempt} failed: {failure.error}", "red") for failure in job.errors]
+    if job.attempted_at is not None:
+        events.append((job.attempted_at, f"attempt {job.attempt} started", ""))
+    if job.finished_at is not None:
+        took = f" after {span(job.finished_at - job.attempted_at)}" if job.attempted_at else ""
+        events.append((job.finished_at, f"{job.state}{took}", STATE_STYLES[job.state]))
+    if job.state is State.PENDING:
+        events.append((job.run_at, "due", "cyan"))
+    if job.expires_at is not None:
+        events.append((job.expires_at, "kept until then", "dim"))
+    return sorted(events, key=lambda event: event[0])
+
+
+def _failure(failure: Failure) -> Lines:
+    yield "", ""
+    where = f" on {failure.worker}" if failure.worker else ""
+    yield f"attempt {failure.attempt} failed at {moment(failure.at)}{where}", "bold red"
+    yield f"  {failure.error}: {failure.message}", ""
+    for line in printable_lines(failure.traceback or ""):
+        yield f"    {line}", "dim"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

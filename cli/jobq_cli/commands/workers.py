@@ -1,0 +1,46 @@
+"""`jobq workers`."""
+
+from __future__ import annotations
+
+from jobq import admin
+from jobq.report import WorkerRow
+from jobq_cli.connect import connect
+from jobq_cli.failures import say
+from jobq_cli.options import AsJson, DatabaseUrl
+from jobq_cli.output import Column, print_json, print_table
+from jobq_cli.text import as_dict, span
+
+COLUMNS: list[Column[WorkerRow]] = [
+    Column("name", lambda row: row.name, shrinks=True),
+    Column("host", lambda row: row.hostname or "-", shrinks=True),
+    Column("pid", lambda row: str(row.pid or "-"), right=True),
+    Column("version", lambda row: row.version or "-"),
+    Column("queues", lambda row: "all" if row.queues is None else ", ".join(row.queues), shrinks=True),
+    Column("running", lambda row: f"{row.running}/{row.concurrency or '-'}", right=True),
+    Column("up", lambda row: span(row.read_at - row.started_at), right=True),
+    Column("lease", lambda row: _lease(row), style=lambda row: "green" if row.alive else "red"),
+]
+
+
+def workers(database_url: DatabaseUrl = None, as_json: AsJson = False) -> None:
+    """List the workers, and how many jobs each of them runs.
+
+    A worker whose lease ran out is gone or cut off: its jobs are about to be given to the others.
+
+    \b
+    Example:
+      jobq workers
+    """
+    with connect(database_url) as connection:
+        found = admin.workers(connection)
+    if as_json:
+        print_json(as_dict(row) for row in found)
+    elif found:
+        print_table(found, COLUMNS)
+    if not found:
+        say("no workers (start one with: jobq run module:app)")
+
+
+def _lease(row: WorkerRow) -> str:
+    left = row.lease_until - row.read_at
+    return f"{span(left)} left" if row.alive else f"over {span(-left)}"

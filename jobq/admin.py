@@ -1,0 +1,182 @@
+"""Looking at jobs and repairing them, in the caller's transaction; the command line calls the same functions."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from jobq.bind import AsyncBind, Bind, connection_of, over
+from jobq.model import Job
+from jobq.notify import channel_of
+from jobq.reading import job_of
+from jobq.refusals import Refusal, Repaired, keys_of, refuse_cancel, refuse_retry
+from jobq.report import READY_LIMIT, Counts, Stats, WorkerRow, stats_of, worker_of
+from jobq.retention import KEEP_ENDED
+from jobq.statements import admin as statements
+from jobq.statements import stats as counting
+from jobq.statements.choose import Predicate
+from jobq.which import Which, checked_id, checked_limit, ids_in, predicates_in
+
+BATCH = 500  # rows that a streamed reading fetches at a time
+
+
+def get(session: Bind, id: int, /) -> Job | None:  # noqa: A002
+    """The job with this id, whatever its state; None when there is none (never there, or deleted after its time)."""
+    row = connection_of(session, "get").execute(statements.read_one(), {"id": checked_id(id)}).mappings().one_or_none()
+    return None if row is None else job_of(row)
+
+
+def args_text(session: Bind, id: int, /) -> str | None:  # noqa: A002
+    """The args of a job as the database writes them: also those that Python cannot parse (`Job.args` is None)."""
+    row = connection_of(session, "args_text").execute(statements.read_one(), {"id": checked_id(id)}).one_or_none()
+    return None if row is None else str(row.args)
+
+
+def jobs(session: Bind, /, *predicates: Predicate, limit: int | None = 100) -> list[Job]:
+    """Jobs that fit all predicates, the newest first; `limit` None: all of them.
+
+    Predicates are SQLAlchemy expressions over `jobq.tables.all_jobs`; over `jobs` (open) or `finished_jobs` (ended)
+    alone they read that table alone, which is quicker where there are many of the others.
+    """
+    found = connection_of(session, "jobs").execute(statements.read(predicates_in(predicates), checked_limit(limit)))
+    return [job_of(row) for row in found.mappings()]
+
+
+def each_brief(session: Bind, /, *predicates: Predicate, limit: int | None = None) -> Iterator[Job]:
+    """As `jobs`, read bit by bit while it is iterated and without args, meta and errors: for listings of any length."""
+    statement = statements.read_brief(predicates_in(predicates), checked_limit(limit))
+    statement = statement.execution_options(yield_per=BATCH)
+    for row in connection_of(session, "each_brief").execute(statement).mappings():
+        yield job_of(row)
+
+
+def retry(session: Bind, /, *which: Which) -> Repaired:
+    """Make ended jobs (dead, done, cancelled) pending again, due now, with their failures counted from zero.
+
+    The history of errors stays. Give ids, or predicates over `jobq.tables.all_jobs` or `finished_jobs`. Several ids, or
+    predicates: what can be retried is, `refused` says why the others were not. A single id that cannot be: an error.
+
+    Raises: NotEndedError, for a job that waits or runs; UniqueKeyError, when its key is held by an open job;
+    UnknownJobError. Each leaves everything as it is, and the transaction usable.
+    """
+    connection = connection_of(session, "retry")
+    if ids := ids_in(which):
+        return _single(ids, retry_ids(connection, ids))
+    predicates = predicates_in(which)
+    changed = _changed(connection, statements.retry_where(predicates), {"channel": channel_of(connection)})
+    kept = connection.execute(statements.kept(predicates)).all()
+    return Repaired(changed, _refused_retries(connection, {row.id: row for row in kept}))
+
+
+def retry_ids(connection: sa.Connection, ids: Sequence[int]) -> Repaired:
+    """Retry those that can be, also when it is one that cannot."""
+    changed = _changed(connection, statements.retry_ids(), {"ids": ids, "channel": channel_of(connection)})
+    standing = _standing(connection, sorted(set(ids) - set(changed)))
+    return Repaired(changed, _refused_retries(connection, standing))
+
+
+def cancel(session: Bind, /, *which: Which, running: bool = False) -> Repaired:
+    """End waiting jobs as cancelled: they never start. Give ids, or predicates over `jobq.tables.all_jobs` or `jobs`.
+
+    With `running` also those that run: nothing of theirs is recorded any more, and their workers stop them within a
+    sixth of their lease. Several ids, or predicates: what can be cancelled is. A single id that cannot be: an error.
+
+    Raises: NotPendingError, for a job that runs, or has ended (it says how); UnknownJobError.
+    """
+    connection = connection_of(session, "cancel")
+    if ids := ids_in(which):
+        return _single(ids, cancel_ids(connection, ids, running=running))
+    binds = {"running": running, "keep_seconds": KEEP_ENDED.total_seconds()}
+    return Repaired(_changed(connection, statements.cancel_where(predicates_in(which)), binds))
+
+
+def cancel_ids(connection: sa.Connection, ids: Sequence[int], *, running: bool = False) -> Repaired:
+    """Cancel those that can be, also when it is one that cannot."""
+    binds = {"ids": ids, "running": running, "keep_seconds": KEEP_ENDED.total_seconds()}
+    changed = _changed(connection, statements.cancel_ids(), binds)
+    standing = _standing(connection, sorted(set(ids) - set(changed)))
+    return Repaired(changed, tuple(refuse_cancel(each, row) for each, row in standing.items()))
+
+
+def stats(session: Bind, /) -> Stats:
+    """Counts, ages, rates and durations of all queues; seven reads, and one scan of each of the two tables of jobs."""
+    connection = connection_of(session, "stats")
+    now = connection.execute(counting.clock()).one()
+    counts = Counts(
+        at=now.at,
+        live_workers=now.live_workers,
+        waiting=connection.execute(counting.waiting(), {"most": READY_LIMIT + 1}).all(),
+        held=connection.execute(counting.held()).all(),
+        ended=connection.execute(counting.ended()).all(),
+        known=connection.execute(counting.known_queues()).all(),
+        durations=connection.execute(counting.durations()).all(),
+    )
+    return stats_of(counts)
+
+
+def workers(session: Bind, /) -> list[WorkerRow]:
+    """The workers that have a row, the oldest first, and how many jobs each runs."""
+    rows = connection_of(session, "workers").execute(statements.read_workers()).mappings()
+    return [worker_of(row) for row in rows]
+
+
+def queue_names(session: Bind, /) -> list[str]:
+    """Every queue that a job, a worker's handler or a setting names."""
+    return sorted(connection_of(session, "queue_names").scalars(counting.queue_names()))
+
+
+def get_async(session: AsyncBind, id: int, /) -> Coroutine[Any, Any, Job | None]:  # noqa: A002
+    """`get` for an AsyncSession or AsyncConnection."""
+    return over(session, get, id, called="get")
+
+
+def jobs_async(
+    session: AsyncBind, /, *predicates: Predicate, limit: int | None = 100
+) -> Coroutine[Any, Any, list[Job]]:
+    """`jobs` for an AsyncSession or AsyncConnection."""
+    return over(session, lambda bind: jobs(bind, *predicates, limit=limit), called="jobs")
+
+
+def retry_async(session: AsyncBind, /, *which: Which) -> Coroutine[Any, Any, Repaired]:
+    """`retry` for an AsyncSession or AsyncConnection."""
+    return over(session, retry, *which, called="retry")
+
+
+def cancel_async(session: AsyncBind, /, *which: Which, running: bool = False) -> Coroutine[Any, Any, Repaired]:
+    """`cancel` for an AsyncSession or AsyncConnection."""
+    return over(session, lambda bind: cancel(bind, *which, running=running), called="cancel")
+
+
+def stats_async(session: AsyncBind, /) -> Coroutine[Any, Any, Stats]:
+    """`stats` for an AsyncSession or AsyncConnection."""
+    return over(session, stats, called="stats")
+
+
+def workers_async(session: AsyncBind, /) -> Coroutine[Any, Any, list[WorkerRow]]:
+    """`workers` for an AsyncSession or AsyncConnection."""
+    return over(session, workers, called="workers")
+
+
+def _changed(connection: sa.Connection, statement: sa.Executable, binds: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(sorted(row.id for row in connection.execute(statement, binds)))
+
+
+def _standing(connection: sa.Connection, ids: Sequence[int]) -> dict[int, Any]:
+    """Where each of the jobs stands, None for those that are in neither table."""
+    found = connection.execute(statements.standing(), {"ids": ids}).all() if ids else []
+    return {**dict.fromkeys(ids), **{row.id: row for row in found}}
+
+
+def _refused_retries(connection: sa.Connection, standing: dict[int, Any]) -> tuple[Refusal, ...]:
+    keys = keys_of(row for row in standing.values() if row is not None)
+    held = connection.execute(statements.holders(), {"keys": keys}).all() if keys else []
+    holders = {row.unique_key: row.id for row in held}
+    return tuple(refuse_retry(each, row, holders) for each, row in standing.items())
+
+
+def _single(ids: Sequence[int], repaired: Repaired) -> Repaired:
+    if len(ids) == 1 and repaired.refused:
+        raise repaired.refused[0].error
+    return repaired

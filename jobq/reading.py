@@ -1,0 +1,70 @@
+"""Rows of jobs as values. What a row holds is untrusted: whatever is in it, reading the others goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from math import isfinite
+from typing import Any
+
+from jobq.model import Failure, Job, State
+
+
+def job_of(row: Mapping[Any, Any]) -> Job:
+    """A job from a row with args, meta and errors as text, or without them where they were not asked for."""
+    decoded = {"args": object_of(row.get("args")), "meta": object_of(row.get("meta")) or {}}
+    failures = failures_of(row.get("errors"), otherwise_at=row["created_at"])
+    return Job(**{**row, **decoded, "state": State(row["state"]), "errors": failures})
+
+
+def object_of(text: str | None) -> dict[str, Any] | None:
+    """The JSON object, None for what Python cannot parse: jsonb holds longer numbers and deeper nesting."""
+    value = _parsed(text)
+    return value if isinstance(value, dict) else None
+
+
+def failures_of(text: str | None, *, otherwise_at: datetime) -> tuple[Failure, ...]:
+    """The failed attempts that a row keeps; one that is not as jobq writes it is shown as it stands."""
+    if text is None:
+        return ()
+    value = _parsed(text)
+    entries = value if isinstance(value, list) else [text]
+    return tuple(_failure(entry, otherwise_at) for entry in entries)
+
+
+def _failure(entry: Any, otherwise_at: datetime) -> Failure:
+    if not isinstance(entry, dict):
+        return Failure(attempt=0, at=otherwise_at, worker=None, error="unreadable", message=str(entry))
+    attempt, worker, trace = entry.get("attempt"), entry.get("worker"), entry.get("traceback")
+    return Failure(
+        attempt=attempt if isinstance(attempt, int) else 0,
+        at=_time(entry.get("at")) or otherwise_at,
+        worker=None if worker is None else str(worker),
+        error=str(entry.get("error", "unreadable")),
+        message=str(entry.get("message", "")),
+        traceback=None if trace is None else str(trace),
+    )
+
+
+def _parsed(text: str | None) -> Any:
+    try:
+        return None if text is None else json.loads(text, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError("beyond what a float can hold")
+    return number
+
+
+def _time(text: Any) -> datetime | None:
+    """Only an aware time: a naive one could not be compared with the others."""
+    try:
+        at = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+    return at if at.tzinfo else None

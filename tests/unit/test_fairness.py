@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobq.fairness import shuffled
+
+DRAWS = 20_000
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [{"a": 1, "b": 1}, {"a": 5, "b": 3, "c": 1}, {"a": 100, "b": 1}, {"only": 7}],
+    ids=str,
+)
+def test_f22_each_queue_comes_first_as_often_as_its_weight_says(weights: dict[str, int]) -> None:
+    source = random.Random(7)
+
+    first = Counter(shuffled(weights, source)[0] for _ in range(DRAWS))
+
+    for queue, weight in weights.items():
+        assert first[queue] / DRAWS == pytest.approx(weight / sum(weights.values()), abs=0.015)
+
+
+def test_f22_the_second_place_goes_by_the_weights_of_the_rest() -> None:
+    source = random.Random(7)
+    weights = {"a": 6, "b": 3, "c": 1}
+
+    orders = [shuffled(weights, source) for _ in range(DRAWS)]
+
+    after_a = Counter(order[1] for order in orders if order[0] == "a")
+    assert after_a["b"] / after_a.total() == pytest.approx(3 / 4, abs=0.015)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.dictionaries(st.text(max_size=3), st.integers(1, 2**31 - 1), max_size=20), st.integers())
+def test_every_queue_comes_once(weights: dict[str, int], seed: int) -> None:
+    assert Counter(shuffled(weights, random.Random(seed))) == Counter(weights.keys())
+
+
+def test_the_same_source_gives_the_same_order() -> None:
+    weights = {name: 1 for name in "abcdefgh"}
+
+    assert shuffled(weights, random.Random(3)) == shuffled(weights, random.Random(3))

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from jobq.errors import JobqError, OptionError, OptionTypeError
+from jobq.worker.options import WorkerOptions
+from jobq.worker.stats import Counters, WorkerStats
+
+SECOND = timedelta(seconds=1)
+OUT_OF_RANGE = {
+    "queues": [[], (), [""], ["my queue"], ["a\n"], ["q" * 64], ["good", "x'; DROP TABLE jobs; --"], ["\ud800"], [5]],
+    "concurrency": [0, -1, 10_001, 10**30],
+    "lease": [timedelta(0), -SECOND, timedelta(milliseconds=9), timedelta(days=1, seconds=1), timedelta.max],
+    "grace": [-SECOND, timedelta(days=1, seconds=1), timedelta.max],
+    "poll_interval": [timedelta(0), -SECOND, timedelta.max],
+    "stall": [timedelta(0), -SECOND, timedelta.max],
+    "name": ["", "n" * 201, "two\nlines", "nul\x00", "\ud800", "\x1b[31m"],
+}
+OF_ANOTHER_TYPE = {
+    "queues": ["email", b"email", 5, {"email"}, {"email": 1}],
+    "concurrency": [True, 1.0, "20", None],
+    "lease": [60, 60.0, "60s", None],
+    "grace": [30, None],
+    "poll_interval": [1, float("nan"), None],
+    "stall": [300, "5m"],
+    "name": [5, b"name"],
+    "listen": [1, "yes", None],
+}
+
+
+def cases(table: dict[str, list[Any]]) -> list[Any]:
+    return [
+        pytest.param(name, value, id=f"{name}={ascii(value)[:30]}") for name, values in table.items() for value in values
+    ]
+
+
+def test_what_nobody_sets_is_as_documented() -> None:
+    options = WorkerOptions()
+
+    assert options.queues is None
+    assert options.concurrency == 20
+    assert (options.lease, options.grace, options.poll_interval) == (60 * SECOND, 30 * SECOND, SECOND)
+    assert options.listen
+
+
+@pytest.mark.parametrize(("name", "value"), cases(OUT_OF_RANGE))
+def test_f65_a_value_out_of_range_is_an_error_that_names_the_option(name: str, value: Any) -> None:
+    with pytest.raises(OptionError, match=f"^{name}\\b") as caught:
+        WorkerOptions(**{name: value})
+    assert isinstance(caught.value, JobqError)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(("name", "value"), cases(OF_ANOTHER_TYPE))
+def test_a_value_of_another_type_is_an_error_that_names_the_option(name: str, value: Any) -> None:
+    with pytest.raises(OptionTypeError, match=f"^{name} must be"):
+        WorkerOptions(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"queues": ["a", "b.c:d/e-f_1"]},
+        {"queues": ("q" * 63,)},
+        {"concurrency": 1},
+        {"concurrency": 10_000},
+        {"lease": timedelta(milliseconds=10)},
+        {"lease": timedelta(days=1)},
+        {"grace": timedelta(0)},
+        {"stall": SECOND},
+        {"stall": None},
+        {"name": "caf\u00e9 1"},
+        {"listen": False},
+    ],
+    ids=str,
+)
+def test_values_within_the_range_are_kept(values: dict[str, Any]) -> None:
+    options = WorkerOptions(**values)
+
+    assert {name: getattr(options, name) for name in values} == values
+
+
+@pytest.mark.parametrize(
+    ("lease", "stall", "after"),
+    [(60, None, 300), (600, None, 600), (60, 5, 5), (600, 5, 5)],
+)
+def test_a_worker_ends_itself_after_the_longer_of_lease_and_five_minutes_or_as_asked(
+    lease: int, stall: int | None, after: int
+) -> None:
+    options = WorkerOptions(lease=lease * SECOND, stall=None if stall is None else stall * SECOND)
+
+    assert options.stall_after == after * SECOND
+
+
+@pytest.mark.parametrize(("lease", "interval"), [(0.1, 0.5), (3, 0.5), (6, 1), (30, 5), (60, 10), (3_600, 10)])
+def test_a_rescue_looks_six_times_a_lease_within_half_a_second_and_ten(lease: float, interval: float) -> None:
+    assert WorkerOptions(lease=lease * SECOND).rescue_interval == interval * SECOND
+
+
+def test_counters_are_what_a_snapshot_shows() -> None:
+    counters = Counters()
+    for word in ("ok", "fail", "skip", "retry", "dead", "snooze"):
+        counters.count(word)
+    counters.count("ok", 4)
+
+    assert (counters.ok, counters.fail, counters.skip) == (5, 1, 1)
+    assert (counters.retry, counters.dead, counters.snooze) == (1, 1, 1)
+    shown = {field.name for field in dataclasses.fields(WorkerStats)}
+    assert {field.name for field in dataclasses.fields(Counters)} <= shown
