@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import selectors
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import anyio
 import sqlalchemy as sa
+import sqlalchemy.exc as sa_exc
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from jobq.faults import spoils_connection
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,12 +50,14 @@ class Database:
     ) -> None:
         self.url = url
         self.size = size
-        self._engine = own_engine(url, connect_args, name=name, size=size).execution_options(**options)
+        self._engine = own_engine(url, connect_args, name=name, size=size, options=options)
         self._autocommit = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._is_stale = False
 
     async def run(self, function: Callable[Concatenate[sa.Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """One store function in autocommit."""
         with _answer_within(ANSWER_LIMIT):
+            await self._renewed()
             async with self._autocommit.connect() as connection:
                 return await _run(connection, function, *args, **kwargs)
         raise ConnectionError(f"the server did not answer within {ANSWER_LIMIT.total_seconds():.0f} s")
@@ -61,9 +67,22 @@ class Database:
     ) -> R:
         """One store function in one transaction."""
         with _answer_within(ANSWER_LIMIT):
+            await self._renewed()
             async with self._engine.begin() as connection:
                 return await _run(connection, function, *args, **kwargs)
         raise ConnectionError(f"the server did not answer within {ANSWER_LIMIT.total_seconds():.0f} s")
+
+    def renew(self) -> None:
+        """Have idle connections replaced before the next use: another one failed, so these may be dead too.
+
+        Otherwise each would find that out for itself, later, and one outage would be told of as several.
+        """
+        self._is_stale = True
+
+    async def _renewed(self) -> None:
+        if self._is_stale:
+            self._is_stale = False
+            await self._engine.dispose()
 
     async def close(self) -> None:
         """Close every connection, within 2 seconds."""
@@ -71,18 +90,25 @@ class Database:
             await self._engine.dispose()
 
 
-def own_engine(url: sa.URL, connect_args: dict[str, Any], *, name: str, size: int) -> AsyncEngine:
-    """An engine for the worker's own statements: READ COMMITTED whatever the application's engine has."""
+def own_engine(
+    url: sa.URL, connect_args: dict[str, Any], *, name: str, size: int, options: dict[str, Any]
+) -> AsyncEngine:
+    """An engine for the worker's own statements: READ COMMITTED whatever the application's engine has.
+
+    The options are those of the engine itself: in SQLAlchemy 2.0 `execution_options` cannot be called on its result.
+    """
     engine = create_async_engine(
         url,
         connect_args=connect_arguments(url, connect_args, name=name),
         isolation_level="READ COMMITTED",
+        execution_options=options,
         pool_size=size,
         max_overflow=0,
         pool_timeout=ANSWER_LIMIT.total_seconds(),
         hide_parameters=True,
     )
     use_settings(engine.sync_engine)
+    event.listen(engine.sync_engine, "checkout", _refuse_ended)
     return engine
 
 
@@ -106,10 +132,34 @@ def use_settings(engine: sa.Engine, **others: str) -> None:
     event.listen(engine, "connect", apply)
 
 
+def has_ended(driver_connection: Any) -> bool:
+    """Whether the server has ended an idle connection: then its last words wait to be read. Asks the kernel alone.
+
+    One restart or pg_terminate_backend is one outage; without this look each connection would meet it by itself, when
+    it happens to be used next, and a claim or a beat sent over it would be lost.
+    """
+    if driver_connection.closed:
+        return True
+    with selectors.DefaultSelector() as selector:
+        selector.register(driver_connection.fileno(), selectors.EVENT_READ)
+        return bool(selector.select(timeout=0))
+
+
+def _refuse_ended(_connection: Any, record: Any, _proxy: Any) -> None:
+    """Have the pool throw away what it has, and connect anew."""
+    if has_ended(record.driver_connection):
+        raise sa_exc.InvalidatePoolError
+
+
 async def _run(
     connection: AsyncConnection, function: Callable[Concatenate[sa.Connection, P], R], *args: P.args, **kwargs: P.kwargs
 ) -> R:
-    return await connection.run_sync(lambda sync: function(sync, *args, **kwargs))
+    try:
+        return await connection.run_sync(lambda sync: function(sync, *args, **kwargs))
+    except Exception as error:
+        if spoils_connection(error):
+            await connection.invalidate()
+        raise
 
 
 def _answer_within(limit: timedelta) -> anyio.CancelScope:

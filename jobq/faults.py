@@ -40,6 +40,14 @@ def can_wait_out(error: BaseException) -> bool:
     return is_connection_failure(error) or (state is not None and state.startswith(_FOR_NOW))
 
 
+def spoils_connection(error: BaseException) -> bool:
+    """The connection works, and would give the same answer for as long as it lives: another one may not.
+
+    25006: a session keeps the default_transaction_read_only that it began with. 0A000: a cached plan's result type.
+    """
+    return sqlstate(error) in {"25006", "0A000"}
+
+
 def is_refusal(error: BaseException) -> bool:
     """The server answered, and says that this role may not: a wrong password, no such database or role, no rights.
 

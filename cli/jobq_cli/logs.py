@@ -82,6 +82,22 @@ def _trouble(record: logging.LogRecord) -> str:
 def _one_line(fields: dict[str, Any]) -> str:
     try:
         text = json.dumps(fields, default=str, allow_nan=False)
-    except (ValueError, TypeError, RecursionError):  # an extra field that JSON cannot hold: NaN, a cycle, odd keys
-        text = json.dumps({name: repr(value) for name, value in fields.items()})
+    except Exception:
+        text = json.dumps({name: _plain(value) for name, value in fields.items()})
     return text.replace("\x7f", "\\u007f")
+
+
+def _plain(value: Any) -> Any:
+    """What the application puts into a record may be anything: NaN, a cycle, odd keys, an object without a text."""
+    try:
+        json.dumps(value, allow_nan=False)
+        return value
+    except Exception:
+        return _repr(value)
+
+
+def _repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:
+        return object.__repr__(value)

@@ -16,13 +16,13 @@ SHARED = tuple(column.name for column in jobs.c)
 MOST_ERRORS: sa.ColumnElement[int] = sa.literal_column("25")
 
 
-def place() -> sa.ColumnElement[int]:
+def place(id_: sa.ColumnElement[int] = jobs.c.id) -> sa.ColumnElement[int]:
     """Where a row's id stands in the bind `ids`, from 1: its attempt, state and outcome stand at the same place.
 
     Not a join with unnest(): the planner believes that one row is running and may go quadratic.
     """
     ids = sa.select(param("ids", BIGINTS)).scalar_subquery()
-    return sa.func.width_bucket(jobs.c.id, ids, type_=sa.Integer)
+    return sa.func.width_bucket(id_, ids, type_=sa.Integer)
 
 
 def held() -> tuple[sa.ColumnElement[bool], ...]:
@@ -115,19 +115,43 @@ def give_back_unknown() -> sa.Executable:
     return given.returning(jobs.c.id, jobs.c.queue, jobs.c.priority, jobs.c.run_at)
 
 
+def _done_by_us() -> tuple[sa.ColumnElement[bool], ...]:
+    """The fence for one job that this attempt has ended as done. Binds: the_id, the_attempt, the_worker_id."""
+    return (
+        finished_jobs.c.id == param("the_id", sa.BigInteger),
+        finished_jobs.c.attempt == param("the_attempt", sa.Integer),
+        finished_jobs.c.worker_id == param("the_worker_id", sa.BigInteger),
+        finished_jobs.c.state == sa.literal_column("'done'"),
+    )
+
+
 @cache
 def set_outcome() -> sa.Executable:
     """The text of a job that completed in its own transaction. Binds: the_id, the_attempt, the_worker_id, outcome."""
-    return (
-        sa.update(finished_jobs)
-        .where(
-            finished_jobs.c.id == param("the_id", sa.BigInteger),
-            finished_jobs.c.attempt == param("the_attempt", sa.Integer),
-            finished_jobs.c.worker_id == param("the_worker_id", sa.BigInteger),
-        )
-        .values(outcome=param("outcome", sa.Text))
-        .returning(finished_jobs.c.id)
+    done = sa.update(finished_jobs).where(*_done_by_us())
+    return done.values(outcome=param("outcome", sa.Text)).returning(finished_jobs.c.id)
+
+
+@cache
+def recorded() -> sa.Executable:
+    """Of jobs whose end may have been written, those whose it was. Binds: worker_id, ids (ascending), attempts."""
+    at = place(finished_jobs.c.id)
+    return sa.select(finished_jobs.c.id).where(
+        finished_jobs.c.id == sa.any_(param("ids", BIGINTS)),
+        finished_jobs.c.attempt == element("attempts", sa.Integer, at),
+        finished_jobs.c.worker_id == param("worker_id", sa.BigInteger),
     )
+
+
+@cache
+def was_put_back() -> sa.Executable:
+    """One job, if this attempt of it ended by going back, whatever came after. Binds: the_id, the_attempt, probe.
+
+    `probe` is JSON text that the history of errors contains if the failure was recorded; `[]` for a snooze.
+    """
+    gone_on = sa.or_(jobs.c.worker_id.is_(None), jobs.c.attempt > param("the_attempt", sa.Integer))
+    history = jobs.c.errors.contains(json_param("probe"))
+    return sa.select(jobs.c.id).where(jobs.c.id == param("the_id", sa.BigInteger), gone_on, history)
 
 
 @cache
@@ -139,12 +163,7 @@ def lock_held() -> sa.Executable:
 @cache
 def ended_by_us() -> sa.Executable:
     """One job, if this attempt of ours has ended it as done. Binds: the_id, the_attempt, the_worker_id."""
-    return sa.select(finished_jobs.c.id).where(
-        finished_jobs.c.id == param("the_id", sa.BigInteger),
-        finished_jobs.c.attempt == param("the_attempt", sa.Integer),
-        finished_jobs.c.worker_id == param("the_worker_id", sa.BigInteger),
-        finished_jobs.c.state == sa.literal_column("'done'"),
-    )
+    return sa.select(finished_jobs.c.id).where(*_done_by_us())
 
 
 @cache

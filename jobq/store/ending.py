@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -54,6 +55,19 @@ def put_back(connection: sa.Connection, ending: Ending) -> bool:
     delay = None if ending.delay is None else ending.delay.total_seconds()
     binds = {**ending.fence.binds(), "delay": delay, "error": ending.error}
     return connection.execute(statements.put_back(), binds).first() is not None
+
+
+def recorded(connection: sa.Connection, endings: Sequence[Ending]) -> set[int]:
+    """Of endings of one worker that may have been written before (the answer was lost), the ids of those that were."""
+    ordered = sorted((ending.fence for ending in endings), key=lambda fence: fence.id)
+    return set(connection.execute(statements.recorded(), _held(ordered)).scalars())
+
+
+def was_put_back(connection: sa.Connection, ending: Ending) -> bool:
+    """Whether this job went back by this ending, written by an earlier try whose answer was lost."""
+    probe = "[]" if ending.error is None else json.dumps([{"attempt": ending.fence.attempt}])
+    binds = {"the_id": ending.fence.id, "the_attempt": ending.fence.attempt, "probe": probe}
+    return connection.execute(statements.was_put_back(), binds).first() is not None
 
 
 def give_back(connection: sa.Connection, fences: Iterable[Fence], *, channel: str | None) -> set[int]:

@@ -158,7 +158,8 @@ class Claimer:
         return len(claim.jobs) >= room
 
     def _plan_sweep(self, took: float) -> None:
-        share = SWEEP_SHARE * took * self._surveyor.live_workers
+        is_first = self._counters.claims == 0  # its time is that of connecting and planning
+        share = 0.0 if is_first else SWEEP_SHARE * took * self._surveyor.live_workers
         self._sweep_at = monotonic() + max(with_jitter(self._poll_interval), share)
 
     async def _wait_for_room(self) -> None:

@@ -14,7 +14,7 @@ from anyio.abc import TaskStatus
 
 from jobq.database import Database
 from jobq.describe import as_json, describe, message_of
-from jobq.faults import can_wait_out, sqlstate
+from jobq.faults import can_wait_out, is_connection_failure, sqlstate
 from jobq.model import State
 from jobq.retention import kept_for
 from jobq.store import ending as store
@@ -42,6 +42,7 @@ class Completer:
 
     def __init__(self, database: Database, link: Link, counters: Counters, held: HeldJobs, *, name: str) -> None:
         self._has_unrecorded = False
+        self._is_unsure = False  # a try got no answer: what the fence refuses now, that try may have written
         self._held = held
         self._database = database
         self._link = link
@@ -76,10 +77,11 @@ class Completer:
             except Exception as error:
                 if not can_wait_out(error):
                     raise
+                self._is_unsure |= is_connection_failure(error)
                 await anyio.sleep(self._link.failed("completer", error))
             else:
                 self._link.worked("completer")
-                self._writing = []
+                self._writing, self._is_unsure = [], False
         idle, self._idle = self._idle, anyio.Event()
         idle.set()
 
@@ -111,7 +113,7 @@ class Completer:
         if not entries:
             return
         try:
-            mine = await self._database.run(store.finish, [entry.ending for entry in entries])
+            mine = await self._finish([entry.ending for entry in entries])
         except sa_exc.DBAPIError as error:
             if can_wait_out(error):
                 raise
@@ -154,13 +156,28 @@ class Completer:
             self._held.drop(entry.held)
 
     async def _try(self, ending: Ending) -> bool:
-        if ending.state is State.PENDING:
-            return await self._database.run(store.put_back, ending)
-        return ending.fence.id in await self._database.run(store.finish, [ending])
+        if ending.state is not State.PENDING:
+            return ending.fence.id in await self._finish([ending])
+        is_mine = await self._database.run(store.put_back, ending)
+        return is_mine or (self._is_unsure and await self._database.run(store.was_put_back, ending))
+
+    async def _finish(self, endings: Sequence[Ending]) -> set[int]:
+        mine = await self._database.run(store.finish, endings)
+        missing = [ending for ending in endings if ending.fence.id not in mine]
+        if missing and self._is_unsure:
+            mine |= await self._database.run(store.recorded, missing)
+        return mine
 
     async def _write_text(self, entry: _Entry) -> None:
-        if entry.ending.outcome is not None:
-            await self._database.run(store.set_outcome, entry.ending.fence, entry.ending.outcome)
+        """The text of a job that is done already; one that the server refuses is left out."""
+        job = entry.held.job
+        try:
+            if entry.ending.outcome is not None:
+                await self._database.run(store.set_outcome, entry.ending.fence, entry.ending.outcome)
+        except sa_exc.DBAPIError as error:
+            if can_wait_out(error):
+                raise
+            logger.error("job %d (%s): its text could not be stored: SQLSTATE %s", job.id, job.kind, sqlstate(error))
         self._written(entry, True)
 
     def _written(self, entry: _Entry, is_mine: bool) -> None:

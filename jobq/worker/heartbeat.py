@@ -15,6 +15,7 @@ from datetime import timedelta
 import sqlalchemy as sa
 import sqlalchemy.exc as sa_exc
 
+from jobq.database import has_ended
 from jobq.faults import can_wait_out, is_connection_failure
 from jobq.store import leasing as store
 from jobq.worker.held import HeldJobs
@@ -52,6 +53,7 @@ class Heartbeat:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._connection: sa.Connection | None = None
+        self._is_stale = False
 
     def start(self) -> None:
         """Begin to beat, from the thread of the loop."""
@@ -63,6 +65,10 @@ class Heartbeat:
     def stop(self) -> None:
         """Ask the thread to end; it is not waited for: it may be inside a statement that hangs."""
         self._stop.set()
+
+    def renew(self) -> None:
+        """Have the connection replaced before the next beat: another one of the worker's failed."""
+        self._is_stale = True
 
     def run(self) -> None:
         """The thread's life."""
@@ -132,6 +138,8 @@ class Heartbeat:
             loop.call_soon_threadsafe(function, *args)
 
     def _connected(self) -> sa.Connection:
+        if self._connection is not None and has_ended(self._connection.connection.driver_connection):
+            self._disconnect()
         if self._connection is None:
             self._connection = self._engine.connect()
         return self._connection

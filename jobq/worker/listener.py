@@ -38,10 +38,21 @@ class Listener:
         self._channel = channel
         self._tell = tell
         self._stop = stop
+        self._hearing = anyio.CancelScope()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Listen until cancelled; after each new connection say that notifications may have been missed."""
+        """Listen until told to stop; after each new connection say that notifications may have been missed."""
         task_status.started()
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._stop_hearing)
+            await self._keep_listening()
+            group.cancel_scope.cancel()
+
+    async def _stop_hearing(self) -> None:
+        await self._stop.wait()
+        self._hearing.cancel()
+
+    async def _keep_listening(self) -> None:
         while not self._stop.is_set():
             try:
                 await self.run_once()
@@ -55,12 +66,15 @@ class Listener:
         with anyio.fail_after(ANSWER_SECONDS * 2):
             connection = await psycopg.AsyncConnection.connect(**self._connect_arguments, autocommit=True)
         try:
-            await self._listen(connection)
+            with anyio.CancelScope() as self._hearing:
+                await self._listen(connection)
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(1):
                 await connection.close()
 
     async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        if self._stop.is_set():
+            return
         with anyio.fail_after(ANSWER_SECONDS):
             await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
         self._link.worked("listener")

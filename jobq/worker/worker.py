@@ -32,6 +32,7 @@ EXIT_LEFT_BEHIND = 70
 CLAIM_SECONDS = 0.5  # what a claim in flight has to come back once the worker is told to stop
 STOP_SECONDS = 1.2  # what stopped handlers have: a little more than the runner's patience
 RECORD_SECONDS = 1.0
+CLOSE_SECONDS = 0.5  # for services to end by themselves: a connect that is cancelled leaves its socket open for a while
 LEAVE_SECONDS = 2.0
 
 
@@ -135,13 +136,16 @@ class Worker:
             return
         logger.info("worker %s is at work as %s", self.name, assembly.lease.worker_id)
         try:
-            async with anyio.create_task_group() as background:
-                for service in _services(assembly, self._setting.options):
-                    await background.start(service.run)
-                assembly.heartbeat.start()
-                task_status.started()
-                await self._claim_and_drain(assembly)
-                background.cancel_scope.cancel()
+            async with anyio.create_task_group() as recording:
+                await recording.start(assembly.completer.run)
+                async with anyio.create_task_group() as background:
+                    for service in _services(assembly, self._setting.options):
+                        await background.start(service.run)
+                    assembly.heartbeat.start()
+                    task_status.started()
+                    await self._claim_and_drain(assembly)
+                    background.cancel_scope.deadline = anyio.current_time() + CLOSE_SECONDS
+                recording.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             raise _only(group) from None
         finally:
@@ -172,7 +176,7 @@ def _check_executors(setting: Setting) -> None:
 
 def _services(assembly: Assembly, options: WorkerOptions) -> list[Any]:
     listener = [assembly.listener] if options.listen else []
-    return [assembly.completer, assembly.surveyor, assembly.rescuer, assembly.guard, *listener]
+    return [assembly.surveyor, assembly.rescuer, assembly.guard, *listener]
 
 
 async def _claim_until_told(assembly: Assembly) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -14,24 +15,32 @@ from admin_rows import NOW, add_job, add_worker
 
 from jobq.store.claiming import Claim, LaneAsk, claim
 from jobq.store.ending import Fence
-from jobq.tables import all_jobs, jobs
+from jobq.store.rescuing import Rescue, rescue
+from jobq.tables import all_jobs, jobs, slots, workers
 
 R = TypeVar("R")
 ME, OTHER, LOST = 11, 22, 33
 KINDS = ["email.send"]
 MOMENT = timedelta(milliseconds=1)
+LONG = timedelta(days=3650)
 START = datetime.min.replace(tzinfo=UTC)
 
 
-def lane(queue: str = "default", priority: int = 1, *, limit: int = 100, after: tuple[datetime, int] | None = None) -> LaneAsk:
+def lane(
+    queue: str = "default", priority: int = 1, *, limit: int = 100, after: tuple[datetime, int] | None = None
+) -> LaneAsk:
     """A lane, read from its start or from behind a cursor."""
     run_at, id_ = after or (START, 0)
     return LaneAsk(queue, priority, run_at, id_, limit)
 
 
-def claim_from(connection: sa.Connection, *lanes: LaneAsk, most: int = 100, worker_id: int = ME, kinds: list[str] | None = None) -> Claim:
+def claim_from(
+    connection: sa.Connection, *lanes: LaneAsk, most: int = 100, worker_id: int = ME, kinds: list[str] | None = None
+) -> Claim:
     """A claim of these lanes, of the default one without any."""
-    return claim(connection, lanes or (lane(),), worker_id=worker_id, kinds=KINDS if kinds is None else kinds, most=most)
+    return claim(
+        connection, lanes or (lane(),), worker_id=worker_id, kinds=KINDS if kinds is None else kinds, most=most
+    )
 
 
 def ids_of(claimed: Claim) -> list[int]:
@@ -44,9 +53,42 @@ def add_running(connection: sa.Connection, worker_id: int = ME, **values: Any) -
     return Fence(add_job(connection, worker_id=worker_id, attempted_at=NOW, **values), attempt, worker_id)
 
 
+def stale(fence: Fence) -> list[Fence]:
+    """What a worker believes that has lost the job: each part of the fence wrong by itself."""
+    return [
+        replace(fence, attempt=fence.attempt - 1),
+        replace(fence, attempt=fence.attempt + 1),
+        replace(fence, worker_id=OTHER),
+    ]
+
+
 def add_lost_worker(connection: sa.Connection, worker_id: int = LOST, **values: Any) -> int:
     """A worker whose lease ran out; the lease is so short that the server has run for longer."""
     return add_worker(connection, worker_id, **{"lease": MOMENT, "lease_until": NOW - timedelta(hours=1), **values})
+
+
+def rescued(
+    connection: sa.Connection, *, everywhere: bool = False, connected: timedelta = LONG, channel: str | None = None
+) -> Rescue:
+    """A pass of a rescuer that has been connected for long."""
+    return rescue(connection, connected_for=connected, look_everywhere=everywhere, channel=channel)
+
+
+def rescued_ids(found: Rescue) -> set[int]:
+    return {job.id for job in found.jobs}
+
+
+def workers_left(connection: sa.Connection) -> set[int]:
+    return set(connection.scalars(sa.select(workers.c.id)))
+
+
+def add_slot(connection: sa.Connection, queue: str, worker_id: int | None) -> None:
+    """The right to run a job of a limited queue, and who has it."""
+    connection.execute(sa.insert(slots).values(queue=queue, n=1, worker_id=worker_id))
+
+
+def slot_holders(connection: sa.Connection) -> dict[str, int | None]:
+    return dict(connection.execute(sa.select(slots.c.queue, slots.c.worker_id)).all())
 
 
 def row(connection: sa.Connection, id_: int) -> dict[str, Any]:
@@ -59,14 +101,15 @@ def running_on(connection: sa.Connection, worker_id: int) -> list[int]:
     return list(connection.scalars(sa.select(jobs.c.id).where(jobs.c.worker_id == worker_id).order_by(jobs.c.id)))
 
 
-def wait_until_blocked(engine: sa.Engine) -> None:
-    """Until some transaction of this database waits for another: asked of the server, each time a round trip."""
+def wait_until_blocked(engine: sa.Engine, future: Future[Any]) -> None:
+    """Until a transaction of this database waits for another, asked of the server; it ought to be the future's."""
     waiting = sa.text(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     )
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         while not connection.execute(waiting).scalar_one():
-            pass
+            assert not future.done(), "it did not wait"
+            connection.execute(sa.text("SELECT pg_sleep(0.01)"))
 
 
 @contextmanager
@@ -79,7 +122,7 @@ def in_thread(engine: sa.Engine, function: Callable[[sa.Connection], R]) -> Iter
 
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(run)
-        wait_until_blocked(engine)
+        wait_until_blocked(engine, future)
         yield future
 
 

@@ -66,7 +66,9 @@ def test_what_is_not_to_be_claimed_is_left_alone(connection: sa.Connection, valu
     assert row(connection, id_) == before
 
 
-@pytest.mark.parametrize(("failures", "most"), [(0, 1), (4, 5), (5_000, 10_000), (5, None), (32_000, None), (40_000, 50_000)])
+@pytest.mark.parametrize(
+    ("failures", "most"), [(0, 1), (4, 5), (5_000, 10_000), (5, None), (32_000, None), (40_000, 50_000)]
+)
 def test_f13_a_job_with_an_attempt_left_is_claimed(connection: sa.Connection, failures: int, most: int | None) -> None:
     id_ = add_job(connection, failures=failures, max_attempts=most)
 
@@ -82,6 +84,13 @@ def test_f20_jobs_come_in_the_order_of_the_lanes_and_in_a_lane_by_run_at_and_id(
     claim = claim_from(connection, lane(priority=0), lane(), lane("other"))
 
     assert ids_of(claim) == [urgent, early, *same, late, other]
+
+
+def test_f20_of_more_than_are_asked_for_the_earliest_are_claimed(connection: sa.Connection) -> None:
+    ids = [add_job(connection, run_at=NOW - n * SECOND) for n in range(9)]
+
+    assert ids_of(claim_from(connection, lane(limit=2))) == [ids[8], ids[7]]
+    assert ids_of(claim_from(connection, most=2)) == [ids[6], ids[5]]
 
 
 def test_a_claim_takes_no_more_than_asked_for_in_all_and_of_each_lane(connection: sa.Connection) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from admin_rows import NOW, add_job
-from store_rows import ME, OTHER, add_running, in_thread, listening, row, running_on
+from store_rows import ME, OTHER, add_running, in_thread, listening, row, running_on, stale
 
+from jobq.backoff import Exponential
+from jobq.describe import as_json, describe, storable
 from jobq.model import Position, State
 from jobq.store.ending import (
     Ending,
@@ -25,6 +27,7 @@ from jobq.store.ending import (
     settle,
 )
 from jobq.tables import finished_jobs, jobs
+from jobq.verdict import Ended, judge
 
 SECOND = timedelta(seconds=1)
 ENDED = ("state", "outcome", "finished_at", "expires_at")
@@ -38,13 +41,10 @@ def now(connection: sa.Connection) -> Any:
     return connection.execute(sa.select(NOW)).scalar_one()
 
 
-def stale(fence: Fence) -> list[Fence]:
-    """What a worker believes that has lost the job: each part of the fence wrong by itself."""
-    return [replace(fence, attempt=fence.attempt - 1), replace(fence, attempt=fence.attempt + 1), replace(fence, worker_id=OTHER)]
-
-
 def test_a_finished_job_is_moved_whole(connection: sa.Connection) -> None:
-    fence = add_running(connection, args={"a": 1}, unique_key="k", callsite="shop.py:8", meta={"keep": 5}, failures=2, errors=[{"n": 1}])
+    fence = add_running(
+        connection, args={"a": 1}, unique_key="k", callsite="shop.py:8", meta={"keep": 5}, failures=2, errors=[{"n": 1}]
+    )
     before = row(connection, fence.id)
 
     mine = finish(connection, [Ending(fence, State.DONE, "ok: sent", keep=60 * SECOND)])
@@ -82,13 +82,21 @@ def test_one_statement_ends_any_mix_of_attempts_states_outcomes_and_errors(conne
         ("running", None, 1),
         ("done", "skip: e", 0),
     ]
-    assert [r["expires_at"] and r["expires_at"] - at for r in rows] == [SECOND, 2 * SECOND, 3 * SECOND, None, timedelta(0)]
+    assert [r["expires_at"] and r["expires_at"] - at for r in rows] == [
+        SECOND,
+        2 * SECOND,
+        3 * SECOND,
+        None,
+        timedelta(0),
+    ]
     assert [[e["message"] for e in r["errors"]] for r in rows] == [[], ["b"], [], [], []]
     assert row(connection, lost.id)["state"] == "running"
 
 
 def test_a_batch_of_a_thousand_finds_each_job_its_own_outcome(connection: sa.Connection) -> None:
-    connection.execute(sa.insert(jobs), [{"queue": "q", "kind": "k", "worker_id": ME, "attempt": n % 7} for n in range(1_000)])
+    connection.execute(
+        sa.insert(jobs), [{"queue": "q", "kind": "k", "worker_id": ME, "attempt": n % 7} for n in range(1_000)]
+    )
     fences = [Fence(id_, attempt, ME) for id_, attempt in connection.execute(sa.select(jobs.c.id, jobs.c.attempt))]
 
     mine = finish(connection, [Ending(fence, State.DONE, f"ok: {fence.id}") for fence in fences])
@@ -111,6 +119,28 @@ def test_f25_the_fence_refuses_each_write_of_a_worker_that_lost_the_job(connecti
         assert settle(connection, wrong) is False
 
     assert row(connection, fence.id) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["bad \x00 byte", "\ud800", "caf\udce9", "\\u0000", "x" * 10**6, "\U0001f600"],
+    ids=lambda text: ascii(text[:9]),
+)
+def test_a5_any_text_of_a_handlers_making_is_recorded_with_its_batch(connection: sa.Connection, text: str) -> None:
+    fences = [add_running(connection) for _ in range(3)]
+    verdict = judge(Ended(text), failures=0, max_attempts=5, retry=Exponential())
+    error = as_json(describe(ValueError(text), attempt=1, worker="w"))
+    endings = [
+        Ending(fences[0], State.DONE, "ok: good"),
+        Ending(fences[1], verdict.state, verdict.outcome),
+        Ending(fences[2], State.DEAD, "err", error),
+    ]
+
+    assert finish(connection, endings) == {fence.id for fence in fences}
+
+    expected = storable(text)
+    assert row(connection, fences[1].id)["outcome"] == storable(f"ok: {text}")
+    assert [each["message"] for each in row(connection, fences[2].id)["errors"]] == [expected]
 
 
 def test_an_error_is_added_to_the_history_with_the_databases_time(connection: sa.Connection) -> None:
@@ -259,29 +289,6 @@ def test_the_text_of_a_job_that_completed_in_its_own_transaction_is_written_late
     assert set_outcome(connection, fence, "ok: sent")
 
     assert row(connection, fence.id) == {**before, "outcome": "ok: sent"}
-
-
-def test_a_job_that_this_attempt_has_ended_as_done_is_settled(connection: sa.Connection) -> None:
-    done, dead, running = (add_running(connection) for _ in range(3))
-    finish(connection, [Ending(done, State.DONE), Ending(dead, State.DEAD)])
-
-    assert settle(connection, done) is True
-    assert settle(connection, dead) is False
-    assert settle(connection, running) is False
-    assert all(settle(connection, wrong) is False for wrong in stale(done))
-
-
-@pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
-def test_settling_waits_for_a_commit_in_flight(engine: sa.Engine, commits: bool) -> None:
-    with engine.begin() as connection:
-        fence = add_running(connection)
-
-    with engine.connect() as handler:
-        finish(handler, [Ending(fence, State.DONE)])
-        with in_thread(engine, lambda connection: settle(connection, fence)) as settled:
-            assert not settled.done()
-            handler.commit() if commits else handler.rollback()
-            assert settled.result(timeout=30) is commits
 
 
 def test_two_ends_of_one_job_leave_one(engine: sa.Engine) -> None:

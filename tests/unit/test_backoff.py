@@ -73,9 +73,7 @@ def test_f16_delays_spread_between_half_the_step_and_the_step(failures: int) -> 
 
 @QUICK
 @given(POLICIES, NUMBERS, st.integers())
-def test_f16_for_any_policy_the_delay_is_at_least_half_the_step(
-    policy: Exponential, failures: int, seed: int
-) -> None:
+def test_f16_for_any_policy_the_delay_is_at_least_half_the_step(policy: Exponential, failures: int, seed: int) -> None:
     state = random.getstate()
     random.seed(seed)
     try:
@@ -116,7 +114,12 @@ def test_the_first_policy_that_fits_the_error_decides() -> None:
 
     asked = [ConnectionResetError(), OSError(), UnicodeError(), KeyError("k")]
 
-    assert [policy(1, error) for error in asked] == [timedelta(seconds=1), timedelta(seconds=2), None, timedelta(seconds=9)]
+    assert [policy(1, error) for error in asked] == [
+        timedelta(seconds=1),
+        timedelta(seconds=2),
+        None,
+        timedelta(seconds=9),
+    ]
 
 
 def test_without_another_word_the_default_is_for_all_other_errors() -> None:

@@ -43,6 +43,6 @@ def test_every_queue_comes_once(weights: dict[str, int], seed: int) -> None:
 
 
 def test_the_same_source_gives_the_same_order() -> None:
-    weights = {name: 1 for name in "abcdefgh"}
+    weights = dict.fromkeys("abcdefgh", 1)
 
     assert shuffled(weights, random.Random(3)) == shuffled(weights, random.Random(3))

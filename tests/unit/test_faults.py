@@ -14,8 +14,12 @@ from psycopg import errors as pg
 from jobq.faults import can_wait_out, is_connection_failure, is_refusal, said_briefly, sqlstate
 
 LOST = "consuming input failed: server closed the connection unexpectedly"
-TOO_MANY = 'connection failed: connection to server at "127.0.0.1", port 5 failed: FATAL:  sorry, too many clients already'
-STARTING = 'connection failed: connection to server at "127.0.0.1", port 5 failed: FATAL:  the database system is starting up'
+TOO_MANY = (
+    'connection failed: connection to server at "127.0.0.1", port 5 failed: FATAL:  sorry, too many clients already'
+)
+STARTING = (
+    'connection failed: connection to server at "127.0.0.1", port 5 failed: FATAL:  the database system is starting up'
+)
 PASSWORD = 'connection failed: FATAL:  password authentication failed for user "jobq"'
 NO_DATABASE = 'connection failed: FATAL:  database "shop" does not exist'
 NO_HBA = 'connection failed: FATAL:  no pg_hba.conf entry for host "10.0.0.1"'

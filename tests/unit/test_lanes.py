@@ -137,6 +137,20 @@ def test_a_notification_for_a_lane_that_was_not_read_yet_changes_nothing() -> No
     assert lanes.queues == {"q"}
 
 
+@pytest.mark.parametrize("is_known", [True, False], ids=["a lane read before", "its first claim"])
+def test_what_is_told_while_a_claim_is_in_flight_is_not_overtaken_by_its_answer(is_known: bool) -> None:
+    lanes = serving("q")
+    if is_known:
+        absorb(lanes, [], room=10, now=NOON - 60 * SECOND)
+    asked = lanes.ask(10)
+
+    lanes.set_back(Position("q", 1, NOON - 20 * SECOND))
+    lanes.absorb(asked, Claim(NOON, ()), room=10)
+
+    assert cursors(lanes)["q", 1] == Cursor(NOON - 20 * SECOND - INSTANT, 0)
+    assert cursors(lanes)["q", 2] == Cursor(NOON - LATE, 0)
+
+
 def test_a_sweep_starts_from_the_beginning() -> None:
     lanes = serving("q")
     absorb(lanes, [job(9, NOON)], room=10)

@@ -15,7 +15,7 @@ VALUES = [each for each in vars(model).values() if dataclasses.is_dataclass(each
 
 
 def test_a_state_is_open_or_ended() -> None:
-    assert OPEN | ENDED == set(State)
+    assert set(State) == OPEN | ENDED
     assert not OPEN & ENDED
 
 

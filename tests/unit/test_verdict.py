@@ -138,7 +138,7 @@ def test_a_long_text_is_cut_to_what_is_stored() -> None:
     assert len(outcome) < 2_100
 
 
-class Color(str, Enum):
+class Color(str, Enum):  # noqa: UP042 - as users write it; its str() is `Color.RED`
     RED = "red"
 
 
@@ -152,7 +152,9 @@ class Broken(str):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(Color.RED, "red"), (Shade.DARK, "dark"), (Broken("kept"), "kept")], ids=["enum", "str enum", "broken"]
+    ("value", "text"),
+    [(Color.RED, "red"), (Shade.DARK, "dark"), (Broken("kept"), "kept")],
+    ids=["enum", "str enum", "broken"],
 )
 def test_any_kind_of_str_is_taken_as_the_text_that_it_is(value: str, text: str) -> None:
     assert judged(check_value(value)).outcome == f"ok: {text}"
@@ -172,7 +174,9 @@ class NoText(Skip):
         pass
 
 
-@pytest.mark.parametrize("value", [5, True, b"bytes", {"a": 1}, object(), OwnWord("x"), NoText()], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "value", [5, True, b"bytes", {"a": 1}, object(), OwnWord("x"), NoText()], ids=lambda v: type(v).__name__
+)
 def test_what_is_no_outcome_is_a_permanent_error_that_says_so(value: Any) -> None:
     ended = check_value(value)
 

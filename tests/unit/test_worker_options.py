@@ -34,7 +34,9 @@ OF_ANOTHER_TYPE = {
 
 def cases(table: dict[str, list[Any]]) -> list[Any]:
     return [
-        pytest.param(name, value, id=f"{name}={ascii(value)[:30]}") for name, values in table.items() for value in values
+        pytest.param(name, value, id=f"{name}={ascii(value)[:30]}")
+        for name, values in table.items()
+        for value in values
     ]
 
 

@@ -1,0 +1,1 @@
+"""The demo: a small shop whose jobs run, fail, die and are rescued, on a real PostgreSQL, by real workers."""

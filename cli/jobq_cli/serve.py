@@ -1,0 +1,109 @@
+"""Running a worker as a process: what signals mean to it, and its exit code."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import anyio
+from anyio.abc import TaskStatus
+from sqlalchemy.exc import DBAPIError
+
+from jobq import Worker, admin
+from jobq.errors import JobqError, WorkerError
+from jobq_cli.connect import Target, engine_for
+from jobq_cli.failures import FAILURE, report
+
+logger = logging.getLogger("jobq.run")
+LEFT_BEHIND = 70
+
+
+@dataclass(slots=True)
+class _Told:
+    """The signals that have come, and whether the worker has joined the fleet (it calls `started` then)."""
+
+    signals: list[signal.Signals] = field(default_factory=list)
+    is_at_work: anyio.Event = field(default_factory=anyio.Event)
+
+    def started(self, value: None = None) -> None:
+        self.is_at_work.set()
+
+
+async def serve(worker: Worker, target: Target, doubtful: Collection[str]) -> int:
+    """Run until a signal, SIGTERM or SIGINT: the first lets running jobs end, the second gives them back at once.
+
+    Returns the exit code. Does not return when a handler was left behind: the event loop would wait for it, so the
+    process ends here. `doubtful`: queues that were asked for and that no handler names.
+    """
+    told, code = _Told(), 0
+    async with anyio.create_task_group() as group:
+        await group.start(_obey, worker, told)
+        if doubtful:
+            group.start_soon(_warn, told, target, doubtful)
+        code = await _work(worker, told)
+        group.cancel_scope.cancel()
+    return code
+
+
+async def _work(worker: Worker, told: _Told) -> int:
+    try:
+        code = await worker.run(task_status=told)
+    except (JobqError, DBAPIError) as error:
+        code = report(error)
+    except Exception as error:  # the application's lifespan, say: whoever wrote it needs the place
+        logger.critical("the worker ended: %s: %s", type(error).__name__, error, exc_info=True)
+        code = FAILURE
+    if _has_left_behind(worker):
+        _end_process(LEFT_BEHIND)
+    if code == 0 and len(told.signals) > 1:
+        return 128 + told.signals[1]
+    return code
+
+
+async def _obey(worker: Worker, told: _Told, *, task_status: TaskStatus[None]) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
+        async for each in signals:
+            told.signals.append(each)
+            if len(told.signals) == 1:
+                logger.info("%s: no more claims; once more to give back what runs at once", each.name)
+                worker.stop()
+            elif len(told.signals) == 2:
+                logger.info("%s again: giving back what runs", each.name)
+                worker.stop(now=True)
+
+
+async def _warn(told: _Told, target: Target, doubtful: Collection[str]) -> None:
+    """A mistyped queue would be served in silence for ever: say which ones there are."""
+    await told.is_at_work.wait()
+    with suppress(Exception):  # a hint only: trouble with the database is the worker's to tell
+        known = await anyio.to_thread.run_sync(_known_queues, target, abandon_on_cancel=True)
+        for queue in sorted(set(doubtful) - set(known)):
+            names = ", ".join(known)
+            logger.warning("queue %s: no handler and no job uses it (known: %s); is it mistyped?", queue, names)
+
+
+def _known_queues(target: Target) -> list[str]:
+    with engine_for(target).connect() as connection:
+        return admin.queue_names(connection)
+
+
+def _has_left_behind(worker: Worker) -> bool:
+    try:
+        return worker.stats().left_behind > 0
+    except WorkerError:  # it never ran
+        return False
+
+
+def _end_process(code: int) -> None:
+    """At once: neither the event loop nor the interpreter waits for what cannot be stopped."""
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
