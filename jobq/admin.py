@@ -66,7 +66,7 @@ def retry(session: Bind, /, *which: Which) -> Repaired:
         return _single(ids, retry_ids(connection, ids))
     predicates = predicates_in(which)
     changed = _changed(connection, statements.retry_where(predicates), {"channel": channel_of(connection)})
-    kept = connection.execute(statements.kept(predicates)).all()
+    kept = connection.execute(statements.left(predicates)).all()
     return Repaired(changed, _refused_retries(connection, {row.id: row for row in kept}))
 
 
@@ -88,13 +88,13 @@ def cancel(session: Bind, /, *which: Which, running: bool = False) -> Repaired:
     connection = connection_of(session, "cancel")
     if ids := ids_in(which):
         return _single(ids, cancel_ids(connection, ids, running=running))
-    binds = {"running": running, "keep_seconds": KEEP_ENDED.total_seconds()}
+    binds = {"running": running, "least_seconds": KEEP_ENDED.total_seconds()}
     return Repaired(_changed(connection, statements.cancel_where(predicates_in(which)), binds))
 
 
 def cancel_ids(connection: sa.Connection, ids: Sequence[int], *, running: bool = False) -> Repaired:
     """Cancel those that can be, also when it is one that cannot."""
-    binds = {"ids": ids, "running": running, "keep_seconds": KEEP_ENDED.total_seconds()}
+    binds = {"ids": ids, "running": running, "least_seconds": KEEP_ENDED.total_seconds()}
     changed = _changed(connection, statements.cancel_ids(), binds)
     standing = _standing(connection, sorted(set(ids) - set(changed)))
     return Repaired(changed, tuple(refuse_cancel(each, row) for each, row in standing.items()))

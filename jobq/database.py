@@ -52,12 +52,10 @@ class Database:
         self.size = size
         self._engine = own_engine(url, connect_args, name=name, size=size, options=options)
         self._autocommit = self._engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._is_stale = False
 
     async def run(self, function: Callable[Concatenate[sa.Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """One store function in autocommit."""
         with _answer_within(ANSWER_LIMIT):
-            await self._renewed()
             async with self._autocommit.connect() as connection:
                 return await _run(connection, function, *args, **kwargs)
         raise ConnectionError(f"the server did not answer within {ANSWER_LIMIT.total_seconds():.0f} s")
@@ -67,22 +65,9 @@ class Database:
     ) -> R:
         """One store function in one transaction."""
         with _answer_within(ANSWER_LIMIT):
-            await self._renewed()
             async with self._engine.begin() as connection:
                 return await _run(connection, function, *args, **kwargs)
         raise ConnectionError(f"the server did not answer within {ANSWER_LIMIT.total_seconds():.0f} s")
-
-    def renew(self) -> None:
-        """Have idle connections replaced before the next use: another one failed, so these may be dead too.
-
-        Otherwise each would find that out for itself, later, and one outage would be told of as several.
-        """
-        self._is_stale = True
-
-    async def _renewed(self) -> None:
-        if self._is_stale:
-            self._is_stale = False
-            await self._engine.dispose()
 
     async def close(self) -> None:
         """Close every connection, within 2 seconds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import traceback
+from types import TracebackType
 from typing import Any
 
 LONGEST_TEXT = 2_000
@@ -81,8 +82,16 @@ def _true_error(error: BaseException) -> BaseException:
     return error
 
 
+def _users_part(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from where jobq's own frames end; all of it where nothing else follows."""
+    part = trace
+    while part is not None and part.tb_frame.f_globals.get("__name__", "").startswith("jobq."):
+        part = part.tb_next
+    return trace if part is None else part
+
+
 def _traceback_of(error: BaseException) -> str:
     try:
-        return "".join(traceback.format_exception(error, limit=-30))
+        return "".join(traceback.format_exception(type(error), error, _users_part(error.__traceback__), limit=-30))
     except BaseException as broken:  # hostile __repr__, __notes__ ...
         return f"<no traceback: formatting it raised {type(broken).__name__}>"

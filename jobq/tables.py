@@ -13,6 +13,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, JSONB
 SCHEMA = "jobq"
 TIMESTAMP = sa.TIMESTAMP(timezone=True)
 NAME_RULE = "^[A-Za-z0-9_.:/-]{1,63}$"  # queues and kinds: they travel in notifications and labels
+# What Python and every driver can read, with room on both sides for a cursor and a delay.
+RUN_AT_RULE = "run_at >= '1970-01-01 00:00:00+00' AND run_at < '9000-01-01 00:00:00+00'"
 
 metadata = sa.MetaData(schema=SCHEMA)
 
@@ -54,6 +56,7 @@ jobs = sa.Table(
     sa.CheckConstraint("priority BETWEEN 0 AND 3", name="jobs_priority_check"),
     sa.CheckConstraint("octet_length(unique_key) BETWEEN 1 AND 200", name="jobs_unique_key_check"),
     sa.CheckConstraint("jsonb_typeof(args) = 'object'", name="jobs_args_check"),
+    sa.CheckConstraint(RUN_AT_RULE, name="jobs_run_at_check"),
     sa.CheckConstraint("attempt >= 0 AND failures >= 0 AND max_attempts >= 1", name="jobs_attempts_check"),
 )
 sa.Index("jobs_lane", jobs.c.queue, jobs.c.priority, jobs.c.run_at, sa.text("(id + 0)"))

@@ -9,16 +9,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from jobq.statements.binds import BIGINTS, TEXTS, ZERO, as_interval, param, seconds
+from jobq.statements.binds import BIGINTS, TEXTS, ZERO, param
 from jobq.statements.choose import Predicate, column, onto, table_for
+from jobq.statements.keep import kept
 from jobq.statements.notify import told
-from jobq.tables import all_jobs, finished_jobs, jobs, kinds, workers
+from jobq.tables import all_jobs, finished_jobs, jobs, workers
 
 # Read as text and decoded job by job: one row that Python cannot parse must not break the reading of the others.
 AS_TEXT = frozenset({"args", "meta", "errors"})
-LONGEST_KEEP_SECONDS: sa.ColumnElement[float] = sa.literal_column(
-    "3000000000"
-)  # a keep in a row's meta is untrusted; about 95 years fit every timestamp
 STANDING = ("id", "state", "outcome", "finished_at", "unique_key")
 SHARED = [each.name for each in jobs.c]
 
@@ -58,7 +56,7 @@ def standing() -> sa.Executable:
     return sa.select(*[all_jobs.c[name] for name in STANDING]).where(all_jobs.c.id == sa.any_(param("ids", BIGINTS)))
 
 
-def kept(predicates: Sequence[Predicate]) -> sa.Executable:
+def left(predicates: Sequence[Predicate]) -> sa.Executable:
     """What a retry by predicates has left in finished_jobs: their keys are taken."""
     columns = [finished_jobs.c[name] for name in STANDING]
     return sa.select(*columns).where(*onto(finished_jobs, predicates)).order_by(finished_jobs.c.id)
@@ -83,12 +81,12 @@ def retry_where(predicates: Sequence[Predicate]) -> sa.Executable:
 
 @cache
 def cancel_ids() -> sa.Executable:
-    """Binds: ids, running, keep_seconds."""
+    """Binds: ids, running, least_seconds."""
     return _cancel([jobs.c.id == sa.any_(param("ids", BIGINTS))])
 
 
 def cancel_where(predicates: Sequence[Predicate]) -> sa.Executable:
-    """Binds: running, keep_seconds."""
+    """Binds: running, least_seconds."""
     return _cancel(onto(jobs, predicates))
 
 
@@ -149,18 +147,7 @@ def _cancel(where: Sequence[Predicate]) -> sa.Executable:
     waits = sa.or_(jobs.c.worker_id.is_(None), param("running", sa.Boolean))
     gone = sa.delete(jobs).where(*where, waits).returning(*jobs.c).cte("gone")
     state, outcome = sa.literal_column("'cancelled'", sa.Text), sa.literal_column("'err: cancelled'", sa.Text)
-    ended = [state, outcome, sa.func.now() + _keep(gone)]
+    ended = [state, outcome, sa.func.now() + kept(gone)]
     rows = sa.select(*[gone.c[name] for name in SHARED], *ended)
     names = [*SHARED, "state", "outcome", "expires_at"]
     return sa.insert(finished_jobs).from_select(names, rows, include_defaults=False).returning(finished_jobs.c.id)
-
-
-def _keep(gone: sa.CTE) -> sa.ColumnElement[Any]:
-    """For how long the job is kept: as its own row says, as its handler says, or the bind `keep_seconds`."""
-    said = gone.c.meta[sa.literal_column("'keep'", sa.Text)]
-    seconds_said = sa.cast(said.astext, sa.Double)
-    bounded = sa.func.least(sa.func.greatest(seconds_said, sa.literal_column("0")), LONGEST_KEEP_SECONDS)
-    is_number = sa.func.jsonb_typeof(said) == sa.literal_column("'number'")
-    own = sa.case((is_number, as_interval(bounded)))
-    of_kind = sa.select(kinds.c.keep).where(kinds.c.kind == gone.c.kind).scalar_subquery()
-    return sa.func.coalesce(own, of_kind, seconds("keep_seconds"))

@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from jobq.statements.binds import BIGINTS, ONE, TEXTS, element, param, seconds
 from jobq.statements.finish import SHARED, held, with_error
+from jobq.statements.keep import kept
 from jobq.tables import finished_jobs, jobs, kinds, queues, slots, workers
 
 DEFAULT_MAX_ATTEMPTS: sa.ColumnElement[int] = sa.literal_column("5")
@@ -187,14 +188,14 @@ def _interrupted() -> sa.ColumnElement[bool]:
 
 @cache
 def bury() -> sa.Executable:
-    """Move rescued jobs that may not run again to finished_jobs as dead. Binds: ids, outcome, keep (seconds)."""
+    """Move rescued jobs that may not run again to finished_jobs as dead. Binds: ids, outcome, least_seconds."""
     chosen = sa.and_(jobs.c.id == sa.any_(param("ids", BIGINTS)), jobs.c.worker_id.is_(None))
     gone = sa.delete(jobs).where(chosen).returning(*jobs.c).cte("gone")
     rows = sa.select(
         *[gone.c[name] for name in SHARED],
         sa.literal_column("'dead'", sa.Text),
         param("outcome", sa.Text),
-        sa.func.now() + seconds("keep"),
+        sa.func.now() + kept(gone),
     )
     columns = [*SHARED, "state", "outcome", "expires_at"]
     insert = sa.insert(finished_jobs).from_select(columns, rows, include_defaults=False)

@@ -72,7 +72,7 @@ def _bury(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
     }
     for outcome, ids in ends.items():
         if ids:
-            binds = {"ids": ids, "outcome": outcome, "keep": KEEP_ENDED.total_seconds()}
+            binds = {"ids": ids, "outcome": outcome, "least_seconds": KEEP_ENDED.total_seconds()}
             connection.execute(statements.bury(), binds)
 
 

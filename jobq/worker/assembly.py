@@ -109,7 +109,6 @@ class Assembly:
         )
         self.listener = self._listener(setting)
         self.heartbeat = self._heartbeat(setting)
-        self.link.on_cut = self._cut
         self.guard = Guard(self.lease, lost=self._lease_lost, stop=self.stop.close)
 
     def _runner(self, setting: Setting) -> Runner:
@@ -151,11 +150,6 @@ class Assembly:
         events = Events(lease_lost=self._lease_lost, jobs_lost=self.runner.stop_lost)
         stall = setting.options.stall_after
         return Heartbeat(engine, self.lease, self.held, self.link, events, stall=stall)
-
-    def _cut(self) -> None:
-        """A connection failed; what ends one ends the others, which may not know it yet. In any thread."""
-        self.database.renew()
-        self.heartbeat.renew()
 
     def _lease_lost(self, worker_id: int, reason: str) -> None:
         """In the loop's thread: stop what runs, and have the claimer join anew."""

@@ -53,7 +53,6 @@ class Heartbeat:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._connection: sa.Connection | None = None
-        self._is_stale = False
 
     def start(self) -> None:
         """Begin to beat, from the thread of the loop."""
@@ -65,10 +64,6 @@ class Heartbeat:
     def stop(self) -> None:
         """Ask the thread to end; it is not waited for: it may be inside a statement that hangs."""
         self._stop.set()
-
-    def renew(self) -> None:
-        """Have the connection replaced before the next beat: another one of the worker's failed."""
-        self._is_stale = True
 
     def run(self) -> None:
         """The thread's life."""

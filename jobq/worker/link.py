@@ -10,7 +10,7 @@ from datetime import timedelta
 from time import monotonic
 
 from jobq.events import ErrorCallback, ErrorEvent, tell
-from jobq.faults import is_connection_failure, said_briefly
+from jobq.faults import said_briefly
 
 logger = logging.getLogger("jobq.worker")
 LONGEST_PAUSE_SECONDS = 2.0
@@ -23,7 +23,6 @@ class Link:
         self, callbacks: Callable[[], Sequence[ErrorCallback]], clock: Callable[[], float] = monotonic
     ) -> None:
         self.callbacks = callbacks
-        self.on_cut: Callable[[], None] = lambda: None  # called when a connection failed, in whichever thread
         self._clock = clock
         self._failing: dict[str, int] = {}
         self._since = 0.0
@@ -39,8 +38,6 @@ class Link:
         with self._lock:
             is_first = not self._failing
             times = self._failing[service] = self._failing.get(service, 0) + 1
-        if is_connection_failure(error):
-            self.on_cut()
         if is_first:
             self._since = self._clock()
             logger.warning("the database cannot be used by the %s: %s; trying again", service, said_briefly(error))

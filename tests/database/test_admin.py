@@ -13,9 +13,16 @@ from sqlalchemy.orm import Session
 
 from jobq import admin as repair
 from jobq import bulk
-from jobq.errors import BindError, NotEndedError, OptionError, OptionTypeError, UniqueKeyError
+from jobq.errors import (
+    BindError,
+    NotEndedError,
+    NotPendingError,
+    OptionError,
+    OptionTypeError,
+    UniqueKeyError,
+    UnknownJobError,
+)
 from jobq.model import State
-from jobq.errors import NotPendingError, UnknownJobError
 from jobq.store import claiming
 from jobq.tables import all_jobs, finished_jobs, jobs
 
@@ -257,13 +264,14 @@ def test_f28_in_a_race_with_a_claim_exactly_one_wins(engine: sa.Engine) -> None:
     ("meta", "days"),
     [
         pytest.param({}, 7, id="default"),
-        pytest.param({"keep": 86_400}, 1, id="of the job"),
+        pytest.param({"keep": 86_400}, 7, id="shorter"),
+        pytest.param({"keep": 30 * 86_400}, 30, id="of the job"),
         pytest.param({"keep": "long"}, 7, id="not a number"),
-        pytest.param({"keep": -5}, 0, id="negative"),
+        pytest.param({"keep": -5}, 7, id="negative"),
         pytest.param({"keep": 1e300}, 3_000_000_000 / 86_400, id="beyond all time"),
     ],
 )
-def test_a_cancelled_job_is_kept_as_it_says_or_seven_days(
+def test_a_cancelled_job_is_kept_as_it_says_and_seven_days_at_least(
     connection: sa.Connection, meta: dict[str, object], days: float
 ) -> None:
     waits = add_job(connection, meta=meta)
@@ -277,7 +285,7 @@ def test_a_cancelled_job_is_kept_as_it_says_or_seven_days(
 
 def test_a_cancelled_job_is_kept_as_its_handler_says(connection: sa.Connection) -> None:
     kinds = sa.table("kinds", *map(sa.column, ("kind", "queue", "max_attempts", "keep")), schema="jobq")
-    published = {"kind": "email.send", "queue": "default", "max_attempts": 5, "keep": timedelta(days=2)}
+    published = {"kind": "email.send", "queue": "default", "max_attempts": 5, "keep": timedelta(days=20)}
     connection.execute(sa.insert(kinds).values(published))
     waits = add_job(connection)
 
@@ -285,7 +293,7 @@ def test_a_cancelled_job_is_kept_as_its_handler_says(connection: sa.Connection) 
 
     job = repair.get(connection, waits)
     assert job is not None
-    assert job.expires_at == connection.scalar(sa.select(NOW)) + timedelta(days=2)
+    assert job.expires_at == connection.scalar(sa.select(NOW)) + timedelta(days=20)
 
 
 def test_cancel_by_predicates_leaves_running_jobs_alone(connection: sa.Connection) -> None:

@@ -70,7 +70,7 @@ def test_the_checks_are_those_of_the_tables(connection: sa.Connection) -> None:
     create_as_declared(connection)
     declared = dict(catalog(connection, query.format("declared")))
 
-    assert len(migrated) == 10
+    assert len(migrated) == 11
     assert migrated == declared
 
 
@@ -111,6 +111,9 @@ def test_the_view_shows_every_job_once_in_its_state(connection: sa.Connection) -
         {"kind": "k\n"},
         {"priority": 4},
         {"priority": -1},
+        {"run_at": sa.text("'-infinity'")},
+        {"run_at": sa.text("'infinity'")},
+        {"run_at": sa.text("'0044-03-15 BC'")},
         {"args": sa.text("'[]'")},
         {"unique_key": ""},
         {"unique_key": "ä" * 101},

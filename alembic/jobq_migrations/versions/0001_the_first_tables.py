@@ -17,6 +17,7 @@ branch_labels = None
 depends_on = None
 
 TIMESTAMP = sa.TIMESTAMP(timezone=True)
+RUN_AT_RULE = "run_at >= '1970-01-01 00:00:00+00' AND run_at < '9000-01-01 00:00:00+00'"
 NAME_RULE = "^[A-Za-z0-9_.:/-]{1,63}$"
 STORAGE_OF_JOBS = """ALTER TABLE jobq.jobs SET (
     fillfactor = 50, vacuum_truncate = off, autovacuum_vacuum_cost_delay = 0,
@@ -88,6 +89,7 @@ def rules_for_jobs() -> list[sa.CheckConstraint]:
         sa.CheckConstraint("priority BETWEEN 0 AND 3", name="jobs_priority_check"),
         sa.CheckConstraint("octet_length(unique_key) BETWEEN 1 AND 200", name="jobs_unique_key_check"),
         sa.CheckConstraint("jsonb_typeof(args) = 'object'", name="jobs_args_check"),
+        sa.CheckConstraint(RUN_AT_RULE, name="jobs_run_at_check"),
         sa.CheckConstraint("attempt >= 0 AND failures >= 0 AND max_attempts >= 1", name="jobs_attempts_check"),
     ]
 
