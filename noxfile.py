@@ -1,4 +1,4 @@
-"""Every check of the project: `nox` runs them all, `nox -s tests-3.12` one. CI runs lint, types and the README's command."""
+"""Every check of the project; `nox -l` lists them. CI runs lint, types and the test command of the README."""
 
 from __future__ import annotations
 
