@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from math import isfinite
 from typing import Any
 
+from jobq.codec.form import Misfit
+from jobq.codec.text import load
 from jobq.model import Failure, Job, State
 
 
@@ -19,9 +20,11 @@ def job_of(row: Mapping[Any, Any]) -> Job:
 
 
 def object_of(text: str | None) -> dict[str, Any] | None:
-    """The JSON object, None for what Python cannot parse: jsonb holds longer numbers and deeper nesting."""
-    value = _parsed(text)
-    return value if isinstance(value, dict) else None
+    """The JSON object, None for what no enqueue would have taken: jsonb holds longer numbers and deeper nesting."""
+    try:
+        return None if text is None else load(text, nests=True)
+    except Misfit:
+        return None
 
 
 def failures_of(text: str | None, *, otherwise_at: datetime) -> tuple[Failure, ...]:
@@ -49,16 +52,9 @@ def _failure(entry: Any, otherwise_at: datetime) -> Failure:
 
 def _parsed(text: str | None) -> Any:
     try:
-        return None if text is None else json.loads(text, parse_float=_finite)
+        return None if text is None else json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError("beyond what a float can hold")
-    return number
 
 
 def _time(text: Any) -> datetime | None:

@@ -99,10 +99,14 @@ def begin_rescue() -> sa.Executable:
     """True for the one rescuer at work: two at once gain nothing. Nothing here may wait long.
 
     enable_seqscan: the scan for lost ids has no index to go by, and the worker's connections have it off.
+    idle_in_transaction_session_timeout: a process frozen in the middle, or whose loop a handler blocks, holds the lock.
     """
     key = sa.func.hashtextextended(sa.literal_column("'jobq rescue'"), sa.literal_column("0"))
     return sa.select(
-        sa.func.pg_try_advisory_xact_lock(key), _set_local("lock_timeout", "2s"), _set_local("enable_seqscan", "on")
+        sa.func.pg_try_advisory_xact_lock(key),
+        _set_local("lock_timeout", "2s"),
+        _set_local("idle_in_transaction_session_timeout", "1s"),
+        _set_local("enable_seqscan", "on"),
     )
 
 
