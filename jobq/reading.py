@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from math import isfinite
 from typing import Any
 
 from jobq.codec.form import Misfit
-from jobq.codec.text import load
+from jobq.codec.text import may_be_deep
+from jobq.codec.walk import inspect_tree
 from jobq.model import Failure, Job, State
 
 
@@ -20,11 +22,19 @@ def job_of(row: Mapping[Any, Any]) -> Job:
 
 
 def object_of(text: str | None) -> dict[str, Any] | None:
-    """The JSON object, None for what no enqueue would have taken: jsonb holds longer numbers and deeper nesting."""
-    try:
-        return None if text is None else load(text, nests=True)
-    except Misfit:
+    """The JSON object, None for what no enqueue would have taken: jsonb holds longer numbers and deeper nesting.
+
+    How deep Python itself reads differs from version to version.
+    """
+    value = _parsed(text)
+    if not isinstance(value, dict):
         return None
+    try:
+        if text is not None and may_be_deep(text):
+            inspect_tree(value)
+    except (Misfit, RecursionError):
+        return None
+    return value
 
 
 def failures_of(text: str | None, *, otherwise_at: datetime) -> tuple[Failure, ...]:
@@ -52,9 +62,16 @@ def _failure(entry: Any, otherwise_at: datetime) -> Failure:
 
 def _parsed(text: str | None) -> Any:
     try:
-        return None if text is None else json.loads(text)
+        return None if text is None else json.loads(text, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError("beyond what a float can hold")
+    return number
 
 
 def _time(text: Any) -> datetime | None:

@@ -19,8 +19,8 @@ PACKAGES = {"jobq": ROOT, "jobq_cli": ROOT / "cli", "jobq_migrations": ROOT / "a
 LAYERS = [
     "jobq.errors jobq.model jobq.outcomes",
     "jobq.backoff jobq.callsite jobq.codec jobq.context jobq.describe jobq.embedded jobq.events jobq.fairness"
-    " jobq.faults jobq.reading jobq.refusals jobq.report jobq.retention jobq.tables jobq.urls",
-    "jobq.bind jobq.checks jobq.notify jobq.verdict",
+    " jobq.faults jobq.refusals jobq.report jobq.retention jobq.tables jobq.urls",
+    "jobq.bind jobq.checks jobq.notify jobq.reading jobq.verdict",
     "jobq.options",
     "jobq.handlers",
     "jobq.registry",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-from math import isfinite
 from typing import Any, NoReturn
 
 from jobq.codec.form import Misfit, Mismatch
@@ -28,15 +27,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _finite(text: str) -> float:
-    """A number with a fraction; jsonb holds larger ones than a float can, and they must not become infinity."""
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError("a number beyond what a float can hold")
-    return number
-
-
-DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
+DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def dump(tree: Any, *, nests: bool) -> str:

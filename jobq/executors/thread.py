@@ -62,8 +62,8 @@ class ThreadExecutor:
 
     def _submit(self, work: _Work) -> None:
         if self._busy >= self._threads:
+            threading.Thread(target=self._serve, name=f"jobq-handler-{self._threads + 1}", daemon=True).start()
             self._threads += 1
-            threading.Thread(target=self._serve, name=f"jobq-handler-{self._threads}", daemon=True).start()
         self._busy += 1
         self._inbox.put(work)
 

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -128,9 +129,9 @@ class Heartbeat:
         os._exit(EXIT_STALLED)
 
     def _tell(self, function: Callable[..., None], *args: object) -> None:
-        loop = self._loop
-        if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(function, *args)
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(function, *args)
 
     def _connected(self) -> sa.Connection:
         if self._connection is not None and has_ended(self._connection.connection.driver_connection):
