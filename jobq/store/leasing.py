@@ -75,7 +75,7 @@ def beat(connection: sa.Connection, worker_id: int) -> bool:
     return connection.execute(statements.beat(), {"me": worker_id}).first() is not None
 
 
-def lost_of(connection: sa.Connection, held: Iterable[Fence]) -> set[int]:
+def lost_of(connection: sa.Connection, held: Iterable[Fence]) -> set[Fence]:
     """Which held jobs of one worker are no longer its own: cancelled, retried by hand, rescued."""
     ordered = sorted(held, key=lambda fence: fence.id)
     if not ordered:
@@ -86,7 +86,7 @@ def lost_of(connection: sa.Connection, held: Iterable[Fence]) -> set[int]:
         "attempts": [fence.attempt for fence in ordered],
     }
     mine = set(connection.execute(statements.still_held(), binds).scalars())
-    return {fence.id for fence in ordered} - mine
+    return {fence for fence in ordered if fence.id not in mine}
 
 
 def reconcile(connection: sa.Connection, *, worker_id: int, held: Iterable[int], channel: str | None) -> list[Position]:

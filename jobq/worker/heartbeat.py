@@ -19,6 +19,7 @@ import sqlalchemy.exc as sa_exc
 from jobq.database import has_ended
 from jobq.faults import can_wait_out, is_connection_failure
 from jobq.store import leasing as store
+from jobq.store.ending import Fence
 from jobq.worker.held import HeldJobs
 from jobq.worker.lease import Lease
 from jobq.worker.link import Link
@@ -34,7 +35,7 @@ class Events:
     """What the thread tells the loop; each is called in the loop's thread."""
 
     lease_lost: Callable[[int, str], None]
-    jobs_lost: Callable[[set[int]], None]
+    jobs_lost: Callable[[set[Fence]], None]
 
 
 class Heartbeat:
@@ -88,7 +89,7 @@ class Heartbeat:
         if lost := self._lost_jobs(worker_id):
             self._tell(self._events.jobs_lost, lost)
 
-    def _lost_jobs(self, worker_id: int) -> set[int]:
+    def _lost_jobs(self, worker_id: int) -> set[Fence]:
         """None while the table is locked: that must not keep the next beat waiting."""
         try:
             return store.lost_of(self._connected(), self._held.fences(worker_id))

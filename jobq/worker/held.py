@@ -28,7 +28,7 @@ class Held:
     """One claimed job in this process.
 
     settled: its end is decided (it may still have to be written). completed: it was written by the handler's own
-    transaction. deadline: by the monotonic clock, None without a timeout.
+    transaction; completing: that may be happening now. deadline: by the monotonic clock, None without a timeout.
     """
 
     job: Claimed
@@ -44,6 +44,7 @@ class Held:
     settled: bool = False
     completed: bool = False
     has_transaction: bool = False
+    completing: bool = False
     timers: list[asyncio.TimerHandle] = field(default_factory=list)
 
     @property

@@ -16,7 +16,7 @@ from jobq.context import Context, Transaction, view_of
 from jobq.errors import ArgsError
 from jobq.executors import Call, Executor
 from jobq.model import Claimed, State
-from jobq.store.ending import Ending
+from jobq.store.ending import Ending, Fence
 from jobq.verdict import Ended, Verdict
 from jobq.worker.completer import Completer
 from jobq.worker.held import Held, HeldJobs, Stop
@@ -107,11 +107,11 @@ class Runner:
         for held in list(self._running):
             self.stop(held, reason)
 
-    def stop_lost(self, ids: Iterable[int]) -> None:
-        """Stop the jobs that are no longer this worker's, unless their end is on its way or written."""
-        for id_ in ids:
-            held = self._held.get(id_)
-            if held is not None and not held.settled and not held.completed:
+    def stop_lost(self, fences: Iterable[Fence]) -> None:
+        """Stop the attempts that are no longer this worker's, unless their end is on its way or written."""
+        for fence in fences:
+            held = self._held.get(fence.id)
+            if held is not None and held.fence == fence and not held.settled and not held.completing:
                 self.stop(held, Stop.LOST)
 
     async def ended(self) -> None:

@@ -39,10 +39,10 @@ class Settler:
 
     def settle(self, held: Held, ended: Ended) -> None:
         """What was lost is dropped; what a shutdown has stopped stays held, to be given back when the worker leaves."""
-        if held.stop is Stop.LOST:
-            self._drop(held)
-        elif held.completed:
+        if held.completed:
             self._after_completion(held, _in_time(held, ended))
+        elif held.stop is Stop.LOST:
+            self._drop(held)
         elif held.stop is not Stop.SHUTDOWN or ended.error is None:
             self._judge(held, _in_time(held, ended))
         if ended.error is not None:
@@ -76,7 +76,7 @@ class Settler:
 
     def _after_completion(self, held: Held, ended: Ended) -> None:
         """The job was completed by its own transaction: a text may follow, an error is only reported."""
-        if ended.error is not None and held.stop is not Stop.SHUTDOWN:
+        if ended.error is not None and held.stop not in (Stop.SHUTDOWN, Stop.LOST):
             logger.error("job %d (%s): raised after it had completed", held.job.id, held.job.kind, exc_info=ended.error)
             self._report(held, ended.error, final=True)
         value = ended.value if isinstance(ended.value, (str, Outcome)) else None

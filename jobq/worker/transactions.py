@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -115,16 +117,19 @@ class JobTransaction(Transaction):
             if error is not None:
                 session.rollback()
                 return
-            _complete(session, self._held)
-            try:
-                session.commit()
-            except Exception as problem:
-                if not is_connection_failure(problem):
-                    raise
-                settled = asyncio.run_coroutine_threadsafe(self._transactions.settle(self._held), self._loop)
-                if not settled.result():
-                    raise
-            self._held.completed = True
+            with _completing(self._held):
+                _complete(session, self._held)
+                self._commit(session)
+
+    def _commit(self, session: Session) -> None:
+        try:
+            session.commit()
+        except Exception as problem:
+            if not is_connection_failure(problem):
+                raise
+            settled = asyncio.run_coroutine_threadsafe(self._transactions.settle(self._held), self._loop)
+            if not settled.result():
+                raise
 
     async def __aenter__(self) -> AsyncSession:
         if not _loop_runs_here():
@@ -141,18 +146,32 @@ class JobTransaction(Transaction):
             if error is not None:
                 await session.rollback()
                 return
-            await session.run_sync(_complete, self._held)
-            try:
-                await session.commit()
-            except Exception as problem:
-                if not is_connection_failure(problem) or not await self._transactions.settle(self._held):
-                    raise
-            self._held.completed = True
+            with _completing(self._held):
+                await session.run_sync(_complete, self._held)
+                await self._commit_async(session)
+
+    async def _commit_async(self, session: AsyncSession) -> None:
+        try:
+            await session.commit()
+        except Exception as problem:
+            if not is_connection_failure(problem) or not await self._transactions.settle(self._held):
+                raise
 
     def _begin(self) -> None:
         if self._held.has_transaction:
             raise ContextError("current().transaction() was used before in this attempt: it completes the job, once")
         self._held.has_transaction = True
+
+
+@contextmanager
+def _completing(held: Held) -> Iterator[None]:
+    """Meanwhile the heartbeat may find the row gone although nobody has taken it: we are moving it ourselves."""
+    held.completing = True
+    try:
+        yield
+        held.completed = True
+    finally:
+        held.completing = held.completed
 
 
 def _complete(session: Session, held: Held) -> None:

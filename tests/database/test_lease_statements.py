@@ -79,7 +79,7 @@ def test_a_worker_is_told_which_of_its_jobs_are_no_longer_its_own(connection: sa
 
     lost = lost_of(connection, [cancelled, retaken, mine, rescued])
 
-    assert lost == {rescued.id, retaken.id, cancelled.id}
+    assert lost == {rescued, retaken, cancelled}
     assert lost_of(connection, []) == set()
 
 
