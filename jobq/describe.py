@@ -46,7 +46,7 @@ def class_name(error: BaseException) -> str:
 def message_of(error: BaseException) -> str:
     """`str(error)`, also for exceptions whose `__str__` raises."""
     try:
-        return str(error)
+        return str(_true_error(error))
     except BaseException as broken:  # a SystemExit from here would end the worker's loop
         return f"<no text: __str__ raised {type(broken).__name__}>"
 

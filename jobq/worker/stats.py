@@ -17,6 +17,7 @@ class WorkerStats:
     refused: writes that the fence refused, since the job was taken from this worker meanwhile. lost: attempts stopped
     for that reason. left_behind: handlers that could not be stopped and still run. away_for: how long the database has
     been out of reach, None when it is not. reconciled: jobs given back whose claim's answer had been lost.
+    not_given_back: what was held when leaving failed; a claim whose answer is not known counts as one.
     """
 
     worker_id: int | None
@@ -32,6 +33,7 @@ class WorkerStats:
     dead: int
     snooze: int
     given_back: int
+    not_given_back: int
     refused: int
     lost: int
     rescued: int
@@ -54,6 +56,7 @@ class Counters:
     dead: int = 0
     snooze: int = 0
     given_back: int = 0
+    not_given_back: int = 0
     refused: int = 0
     lost: int = 0
     rescued: int = 0

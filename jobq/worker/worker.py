@@ -14,12 +14,11 @@ from anyio.abc import TaskStatus
 
 from jobq.errors import WorkerError
 from jobq.executors import CoroutineExecutor, Executor, ThreadExecutor
-from jobq.faults import can_wait_out
 from jobq.registry import App
 from jobq.worker.assembly import Assembly, Setting
-from jobq.worker.held import Stop
 from jobq.worker.membership import default_name
 from jobq.worker.options import WorkerOptions
+from jobq.worker.shutdown import CLOSE_SECONDS, claim_until_told, close, drain, leave, stop_handlers
 from jobq.worker.source import source_of
 from jobq.worker.startup import start
 from jobq.worker.stats import WorkerStats, snapshot
@@ -28,12 +27,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 logger = logging.getLogger("jobq.worker")
+EXIT_NOT_GIVEN_BACK = 1
 EXIT_LEFT_BEHIND = 70
-CLAIM_SECONDS = 0.5  # what a claim in flight has to come back once the worker is told to stop
-STOP_SECONDS = 1.2  # what stopped handlers have: a little more than the runner's patience
-RECORD_SECONDS = 1.0
-CLOSE_SECONDS = 0.5  # for services to end by themselves: a connect that is cancelled leaves its socket open for a while
-LEAVE_SECONDS = 2.0
 
 
 class Worker:
@@ -101,8 +96,9 @@ class Worker:
         return self._last
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> int:
-        """Work until `stop`. Returns the exit code for a process that does nothing else: 0, or 70 when a handler could
-        not be stopped and still runs (such a process has to end with os._exit, the interpreter would wait for it).
+        """Work until `stop`. Returns the exit code for a process that does nothing else: 0 when everything was recorded
+        or given back, 1 when it was not (the lease of those jobs runs out), 70 when a handler could not be stopped and
+        still runs (such a process has to end with os._exit, the interpreter would wait for it).
 
         With a task group's `start` it returns once the worker is registered. A database that is out of reach is waited
         for. Raises: SchemaError, WorkerError (refused, or running already), and whatever a service cannot wait out.
@@ -117,8 +113,10 @@ class Worker:
                 await self._serve(assembly, task_status)
         finally:
             self._last, self._assembly = snapshot(assembly, self.name), None
-            await _close(assembly, self._setting)
-        return EXIT_LEFT_BEHIND if self._last.left_behind else 0
+            await close(assembly, self._setting)
+        if self._last.left_behind:
+            return EXIT_LEFT_BEHIND
+        return EXIT_NOT_GIVEN_BACK if self._last.not_given_back else 0
 
     @asynccontextmanager
     async def _lifespan(self, assembly: Assembly) -> AsyncIterator[None]:
@@ -143,28 +141,16 @@ class Worker:
                         await background.start(service.run)
                     assembly.heartbeat.start()
                     task_status.started()
-                    await self._claim_and_drain(assembly)
+                    await claim_until_told(assembly)
+                    await drain(assembly, self._setting.options.grace)
                     background.cancel_scope.deadline = anyio.current_time() + CLOSE_SECONDS
                 recording.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             raise _only(group) from None
         finally:
             with anyio.CancelScope(shield=True):
-                await _stop_handlers(assembly)  # nothing runs any more, unless a service has failed
-                await _leave(assembly)
-
-    async def _claim_and_drain(self, assembly: Assembly) -> None:
-        """Until told to stop: claim. Then let end what runs, and have all of it recorded."""
-        await _claim_until_told(assembly)
-        options, runner = self._setting.options, assembly.runner
-        if runner.running:
-            logger.info("stopping: %d jobs have %s to end", runner.running, options.grace)
-        with anyio.move_on_after(options.grace.total_seconds()):
-            await _unless(assembly.stop.hurry, runner.ended)
-        await _stop_handlers(assembly)
-        with anyio.move_on_after(RECORD_SECONDS):
-            await assembly.completer.drained()
-        assembly.stop.close.set()
+                await stop_handlers(assembly)  # nothing runs any more, unless a service has failed
+                await leave(assembly)
 
 
 def _check_executors(setting: Setting) -> None:
@@ -177,65 +163,6 @@ def _check_executors(setting: Setting) -> None:
 def _services(assembly: Assembly, options: WorkerOptions) -> list[Any]:
     listener = [assembly.listener] if options.listen else []
     return [assembly.surveyor, assembly.rescuer, assembly.guard, *listener]
-
-
-async def _claim_until_told(assembly: Assembly) -> None:
-    """A claim that hangs (a locked table) is cut off half a second after the word to stop."""
-    async with anyio.create_task_group() as group:
-
-        async def cut_off() -> None:
-            await assembly.stop.claim.wait()
-            await anyio.sleep(CLAIM_SECONDS)
-            group.cancel_scope.cancel()
-
-        group.start_soon(cut_off)
-        await assembly.claimer.run()
-        group.cancel_scope.cancel()
-
-
-async def _unless(event: anyio.Event, work: Any) -> None:
-    """Wait for `work()`, but no longer than until the event."""
-    async with anyio.create_task_group() as group:
-
-        async def end() -> None:
-            await event.wait()
-            group.cancel_scope.cancel()
-
-        group.start_soon(end)
-        await work()
-        group.cancel_scope.cancel()
-
-
-async def _stop_handlers(assembly: Assembly) -> None:
-    """What still runs is cancelled; its jobs stay held, to be given back."""
-    assembly.runner.stop_all(Stop.SHUTDOWN)
-    with anyio.move_on_after(STOP_SECONDS):
-        await assembly.runner.ended()
-
-
-async def _leave(assembly: Assembly) -> None:
-    """The last write, bounded: give back what is held. If it fails, the lease runs out instead."""
-    assembly.heartbeat.stop()
-    held = len(assembly.held)
-    with anyio.move_on_after(LEAVE_SECONDS) as scope:
-        try:
-            given = await assembly.membership.leave(everything=assembly.claimer.is_unclear)
-        except Exception as error:
-            if not can_wait_out(error):
-                raise
-            logger.warning("could not give back %d jobs (%s): their lease runs out", held, error)
-            return
-        assembly.counters.given_back += given
-        logger.info("worker left; %d jobs were given back", given)
-    if scope.cancelled_caught:
-        logger.warning("could not give back %d jobs in time: their lease runs out", held)
-
-
-async def _close(assembly: Assembly, setting: Setting) -> None:
-    for executor in setting.executors.values():
-        await executor.close()
-    await assembly.database.close()
-    await assembly.engines.close()
 
 
 def _only(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -113,8 +113,8 @@ def run(
     Several may run anywhere. SIGTERM or Ctrl-C: no more claims, running jobs have the grace time to end, the rest is
     given back. A second one: given back at once.
 
-    Exit codes: 0 all recorded or given back, 1 could not start, 70 a handler had to be left behind or the event loop
-    was blocked, 130 or 143 after a second signal.
+    Exit codes: 0 all recorded or given back, 1 could not start or could not give back, 70 a handler had to be left
+    behind or the event loop was blocked, 130 or 143 after a second signal.
 
     \b
     Examples:

@@ -1,0 +1,90 @@
+"""How a worker ends: each step bounded, so that a locked table or a dead server costs seconds and no job."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import anyio
+
+from jobq.faults import can_wait_out, said_briefly
+from jobq.worker.assembly import Assembly, Setting
+from jobq.worker.held import Stop
+
+logger = logging.getLogger("jobq.worker")
+CLAIM_SECONDS = 0.5  # what a claim in flight has to come back once the worker is told to stop
+STOP_SECONDS = 1.2  # what stopped handlers have: a little more than the runner's patience
+RECORD_SECONDS = 1.0
+CLOSE_SECONDS = 0.5  # for services to end by themselves: a connect that is cancelled leaves its socket open for a while
+LEAVE_SECONDS = 2.0
+
+
+async def claim_until_told(assembly: Assembly) -> None:
+    """Claim until the word to stop; a claim that hangs then (a locked table) is cut off half a second later."""
+
+    async def cut_off() -> None:
+        await assembly.stop.claim.wait()
+        await anyio.sleep(CLAIM_SECONDS)
+
+    await _until(cut_off, assembly.claimer.run)
+
+
+async def drain(assembly: Assembly, grace: timedelta) -> None:
+    """Let end what runs, for the grace time or until the word to hurry, and have all that ended recorded."""
+    if assembly.runner.running:
+        logger.info("stopping: %d jobs have %s to end", assembly.runner.running, grace)
+    with anyio.move_on_after(grace.total_seconds()):
+        await _until(assembly.stop.hurry.wait, assembly.runner.ended)
+    await stop_handlers(assembly)
+    with anyio.move_on_after(RECORD_SECONDS):
+        await assembly.completer.drained()
+    assembly.stop.close.set()
+
+
+async def stop_handlers(assembly: Assembly) -> None:
+    """What still runs is cancelled; its jobs stay held, to be given back."""
+    assembly.runner.stop_all(Stop.SHUTDOWN)
+    with anyio.move_on_after(STOP_SECONDS):
+        await assembly.runner.ended()
+
+
+async def leave(assembly: Assembly) -> None:
+    """The last write: give back what is held. If it fails, that is said and counted, and the lease runs out."""
+    assembly.heartbeat.stop()
+    held, is_unclear = len(assembly.held), assembly.claimer.is_unclear
+    problem = "no answer in time"
+    with anyio.move_on_after(LEAVE_SECONDS):
+        try:
+            given = await assembly.membership.leave(everything=is_unclear)
+        except Exception as error:
+            if not can_wait_out(error):
+                raise
+            problem = said_briefly(error)
+        else:
+            assembly.counters.given_back += given
+            logger.info("worker left; %d jobs were given back", given)
+            return
+    assembly.counters.not_given_back += held + is_unclear
+    logger.warning("could not leave (%s): %d jobs wait until the lease runs out", problem, held)
+
+
+async def close(assembly: Assembly, setting: Setting) -> None:
+    """Let go of threads and connections."""
+    for executor in setting.executors.values():
+        await executor.close()
+    await assembly.database.close()
+    await assembly.engines.close()
+
+
+async def _until(end: Callable[[], Awaitable[object]], work: Callable[[], Awaitable[object]]) -> None:
+    """Do `work`, but no longer than until `end` returns."""
+    async with anyio.create_task_group() as group:
+
+        async def watch() -> None:
+            await end()
+            group.cancel_scope.cancel()
+
+        group.start_soon(watch)
+        await work()
+        group.cancel_scope.cancel()

@@ -1,0 +1,51 @@
+"""A worker on tables in a schema of the application's choice, told by SQLAlchemy's own schema_translate_map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from bench import NEVER, Bench, Effects, eventually
+from sqlalchemy.ext.asyncio import create_async_engine
+
+import jobq
+
+pytestmark = pytest.mark.anyio
+
+ELSEWHERE = {"schema_translate_map": {"jobq": "Other"}}
+
+
+def ended(engine: sa.Engine, ids: list[int]) -> list[jobq.Job] | None:
+    with engine.connect() as connection:
+        jobs = [job for id_ in ids if (job := jobq.get(connection, id_)) and job.finished_at]
+    return jobs if len(jobs) == len(ids) else None
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_f59_a_worker_lives_in_the_schema_that_its_engine_translates_to(
+    bench: Bench, app: jobq.App, kind: str
+) -> None:
+    seen = Effects()
+
+    @app.handler("loop")
+    async def loop() -> str:
+        async with jobq.current().transaction() as session:
+            seen.add(await session.scalar(sa.select(jobq.tables.workers.c.name)))
+        return "fine"
+
+    thread: Any = app.handler("thread", max_attempts=1)(lambda: 1 / 0)
+    engine = sa.create_engine(bench.url, execution_options=ELSEWHERE)
+    jobq.migrate(engine)
+    bench.execute("DROP SCHEMA jobq CASCADE")
+    make: Any = sa.create_engine if kind == "sync" else create_async_engine
+
+    async with bench.working(app, make(bench.url, execution_options=ELSEWHERE), poll_interval=NEVER, name="w1"):
+        await bench.until_listening()
+        with engine.begin() as connection:
+            ids = [jobq.enqueue(connection, handler).id for handler in (loop, thread)]
+        jobs = await eventually(lambda: ended(engine, ids), "both jobs' ends")
+
+    assert [job.outcome for job in jobs] == ["ok: fine", "err: ZeroDivisionError: division by zero"]
+    assert seen.seen == ["w1"]
+    engine.dispose()

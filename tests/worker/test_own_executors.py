@@ -1,0 +1,102 @@
+"""Executors of an application's own, and one that does not keep its promises."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bench import Bench, Effects, Gate
+
+import jobq
+from jobq import State
+from jobq.executors import Call
+from jobq.verdict import Ended
+
+pytestmark = pytest.mark.anyio
+
+
+class Recorder:
+    """Runs functions where it stands, and keeps a list."""
+
+    left_behind: frozenset[int] = frozenset()
+
+    def __init__(self) -> None:
+        self.ran, self.is_closed = Effects(), False
+
+    async def run(self, call: Call) -> Ended:
+        self.ran.add(call.context.job.kind)
+        return Ended(call.function(**call.arguments))
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+async def test_a_handler_runs_in_the_executor_that_it_names(bench: Bench, app: jobq.App) -> None:
+    recorder = Recorder()
+    handler: Any = app.handler("k", executor="recorder")(lambda n: f"got {n}")
+
+    async with bench.working(app, executors={"recorder": recorder}):
+        job = await bench.until(bench.enqueue(handler, n=7))
+        assert not recorder.is_closed
+
+    assert (job.outcome, recorder.ran.seen, recorder.is_closed) == ("ok: got 7", ["k"], True)
+
+
+def test_an_executor_that_nobody_gave_is_refused_by_its_name(app: jobq.App) -> None:
+    app.handler("k", executor="elsewhere")(lambda: None)
+
+    with pytest.raises(jobq.WorkerError, match="no executor named elsewhere"):
+        jobq.Worker(app, "postgresql://127.0.0.1/any")
+
+
+async def test_an_executor_that_raises_is_a_failed_attempt(bench: Bench, app: jobq.App) -> None:
+    class Broken(Recorder):
+        async def run(self, call: Call) -> Ended:
+            raise RuntimeError("no child process")
+
+    handler: Any = app.handler("k", executor="broken", max_attempts=1)(lambda: None)
+
+    async with bench.working(app, executors={"broken": Broken()}):
+        job = await bench.until(bench.enqueue(handler))
+
+    assert (job.state, job.outcome) == (State.DEAD, "err: RuntimeError: no child process")
+
+
+async def test_threads_are_reused_and_as_many_as_jobs_run_at_a_time(bench: Bench, app: jobq.App) -> None:
+    gate, names = Gate(), Effects()
+
+    @app.handler("k")
+    def handler() -> None:
+        names.add(threading.current_thread().name)
+        gate.pass_in_thread()
+
+    async with bench.working(app, concurrency=3):
+        bench.enqueue_many(handler, 9)
+        await gate.until_waiting(3)
+        gate.open()
+        await bench.until_all_ended()
+
+    assert len(set(names.seen)) == 3
+    assert not [thread for thread in threading.enumerate() if thread.name in names.seen and not thread.daemon]
+
+
+async def test_a_thread_that_cannot_be_started_fails_one_attempt_and_stops_no_later_one(
+    bench: Bench, app: jobq.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, refused = threading.Thread.start, Effects()
+
+    def refuse_once(thread: threading.Thread) -> None:
+        if thread.name.startswith("jobq-handler") and not refused:
+            refused.add(thread.name)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_once)
+    handler: Any = app.handler("k", retry=lambda failures, error: timedelta(0))(lambda: None)
+
+    async with bench.working(app):
+        job = await bench.until(bench.enqueue(handler))
+
+    assert (job.state, job.attempt, job.errors[0].message) == (State.DONE, 2, "can't start new thread")
