@@ -77,7 +77,7 @@ async def test_f26_a_worker_whose_row_is_deleted_stops_its_jobs_and_goes_on_unde
         assert worker.stats().worker_id not in (before, None)
         assert [row.id for row in bench.workers()] == [worker.stats().worker_id]
 
-    # A rescuer that looks everywhere just then counts a failure: to it the worker was lost. The worker itself counts none.
+    # A rescuer that looks everywhere just then counts a failure: to it the worker was lost. The worker counts none.
     assert (job.state, job.failures, job.outcome) == (State.DONE, worker.stats().rescued, f"ok: attempt {job.attempt}")
     assert stoppable.seen.seen[:2] == [("begins", 1), ("ends", 1)]
     assert (worker.stats().leases_lost, worker.stats().lost) == (1, 1)
