@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -45,6 +46,18 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         embedded.stop(os.environ[DIRECTORY])
         shutil.rmtree(os.environ[DIRECTORY])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Of several processes one runs the chaos tests, one after the other; all other tests go wherever there is room."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ChaosApart(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "chaos" if nodeid.startswith("tests/chaos/") else nodeid
+
+    return ChaosApart(config, log)
 
 
 @pytest.fixture(scope="session")

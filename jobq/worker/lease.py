@@ -40,6 +40,12 @@ class Lease:
         self.worker_id = None
 
     @property
+    def seconds_left(self) -> float:
+        """Until the lease has run out if no beat succeeds; a whole lease's time while there is no id."""
+        length = self.length.total_seconds()
+        return length if self.worker_id is None else length - (self.clock() - self._good_from)
+
+    @property
     def has_run_out(self) -> bool:
         """Whether there is an id, and no beat of it has succeeded for a whole lease."""
-        return self.worker_id is not None and self.clock() - self._good_from >= self.length.total_seconds()
+        return self.seconds_left <= 0
