@@ -48,6 +48,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(os.environ[DIRECTORY])
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What the chaos tests counted (kills, rescues, refused writes ...), which pytest shows of failed tests alone."""
+    passed = [report for report in terminalreporter.stats.get("passed", []) if "tests/chaos/" in report.nodeid]
+    if counted := [report for report in passed if report.capstdout.strip()]:
+        terminalreporter.section("what the chaos tests counted")
+    for report in counted:
+        name = report.nodeid.partition("::")[2].removeprefix("test_").replace("_", " ")
+        terminalreporter.write_line(f"{name}: {' '.join(report.capstdout.split())}")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Of several processes one runs the chaos tests, one after the other; all other tests go wherever there is room."""

@@ -51,8 +51,8 @@ def lock_own_row() -> sa.Executable:
 
 @cache
 def leave_soon() -> sa.Executable:
-    """Wait at most a second for each lock of this transaction."""
-    return sa.select(_set_local("lock_timeout", "1s"))
+    """Wait only briefly for each lock of this transaction."""
+    return sa.select(_set_local("lock_timeout", "800ms"))
 
 
 @cache

@@ -47,8 +47,12 @@ class Setting:
 
 @dataclass(slots=True)
 class Signals:
-    """claim: no more claims. hurry: no more grace. close: the services in the background end."""
+    """claim: no more claims. hurry: no more grace. close: the services in the background end.
 
+    told_at: when the word to stop came, by the event loop's clock; the grace time counts from it.
+    """
+
+    told_at: float | None = None
     claim: anyio.Event = field(default_factory=anyio.Event)
     hurry: anyio.Event = field(default_factory=anyio.Event)
     close: anyio.Event = field(default_factory=anyio.Event)

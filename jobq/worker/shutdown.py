@@ -17,7 +17,7 @@ CLAIM_SECONDS = 0.5  # what a claim in flight has to come back once the worker i
 STOP_SECONDS = 1.2  # what stopped handlers have: a little more than the runner's patience
 RECORD_SECONDS = 1.0
 CLOSE_SECONDS = 0.5  # for services to end by themselves: a connect that is cancelled leaves its socket open for a while
-LEAVE_SECONDS = 2.0
+LEAVE_SECONDS = 1.0  # a little more than `leave` waits for a lock
 
 
 async def claim_until_told(assembly: Assembly) -> None:
@@ -34,7 +34,8 @@ async def drain(assembly: Assembly, grace: timedelta) -> None:
     """Let end what runs, for the grace time or until the word to hurry, and have all that ended recorded."""
     if assembly.runner.running:
         logger.info("stopping: %d jobs have %s to end", assembly.runner.running, grace)
-    with anyio.move_on_after(grace.total_seconds()):
+    told_at = assembly.stop.told_at or anyio.current_time()
+    with anyio.move_on_after(told_at + grace.total_seconds() - anyio.current_time()):
         await _until(assembly.stop.hurry.wait, assembly.runner.ended)
     await stop_handlers(assembly)
     with anyio.move_on_after(RECORD_SECONDS):

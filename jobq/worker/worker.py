@@ -82,6 +82,8 @@ class Worker:
         """
         self._is_told_to_stop = True
         if self._assembly is not None:
+            if self._assembly.stop.told_at is None:
+                self._assembly.stop.told_at = anyio.current_time()
             self._assembly.stop.claim.set()
             self._assembly.claimer.wake()
             if now:

@@ -121,7 +121,7 @@ def test_f46_a_server_that_does_not_answer_does_not_keep_the_process(board: Boar
     proxy.swallow()
     assert proxy.has_swallowed.wait(10)  # a claim
     told_at = worker.send(signal.SIGTERM)
-    code = worker.ends(within=grace + 4)
+    code = worker.ends(within=grace + 3)
     print(f"\nended {time.monotonic() - told_at - grace:.2f} s after the grace")
 
     assert code == 1  # what it held could not be given back

@@ -26,8 +26,9 @@ async def test_a_worker_that_was_stopped_before_it_started_does_nothing(bench: B
     assert bench.job(id_).attempt == 0
 
 
-async def test_a_worker_waits_for_a_server_out_of_reach_and_can_be_stopped_meanwhile(app: jobq.App) -> None:
-    run = Run(jobq.Worker(app, "postgresql://127.0.0.1:1/nowhere"))
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "no-such-host.invalid"])
+async def test_a_worker_waits_for_a_server_out_of_reach_and_can_be_stopped_meanwhile(app: jobq.App, host: str) -> None:
+    run = Run(jobq.Worker(app, f"postgresql://{host}/nowhere"))
 
     async with anyio.create_task_group() as group:
         group.start_soon(run)
