@@ -87,12 +87,16 @@ async def long_at_first() -> None:
 
 @app.handler("block_at_first", max_attempts=50)
 async def block_at_first(seconds: float, then: float, fails: bool) -> str:
-    """Stop the whole loop in the first attempt, so that its end is decided before anything else is noticed."""
+    """Stop the whole loop in the first attempt, so that its end is decided before anything else is noticed.
+
+    By a moment and not by a span: a freeze that comes before the sleep has begun must not put its end off.
+    """
+    until = time.monotonic() + seconds
     await began()
     if not is_first():
         await anyio.sleep(then)
         return "later"
-    time.sleep(seconds)  # noqa: ASYNC251
+    time.sleep(max(0.0, until - time.monotonic()))  # noqa: ASYNC251
     if fails:
         raise ValueError("the first attempt failed, too late")
     return "first"
