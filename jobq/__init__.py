@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jobq import tables as tables
     from jobq.admin import (
         cancel,
         cancel_async,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     )
     from jobq.events import ErrorEvent
     from jobq.handlers import Args, Handler, Kind, kind
+    from jobq.keys import pk
     from jobq.model import Enqueued, Failure, Job, State
     from jobq.outcomes import Fail, Ok, Outcome, Permanent, Skip, Snooze
     from jobq.producer import enqueue, enqueue_async, enqueue_many, enqueue_many_async
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from jobq.registry import App, Registry
     from jobq.report import KindStats, QueueStats, Stats, WorkerRow
     from jobq.schema import migrate
+    from jobq.selection import enqueue_select, enqueue_select_async
     from jobq.tables import metadata
     from jobq.worker import Worker, WorkerStats
 
@@ -71,6 +74,7 @@ _HOMES = {
     ),
     "jobq.events": "ErrorEvent",
     "jobq.handlers": "Args Handler Kind kind",
+    "jobq.keys": "pk",
     "jobq.model": "Enqueued Failure Job State",
     "jobq.outcomes": "Fail Ok Outcome Permanent Skip Snooze",
     "jobq.producer": "enqueue enqueue_async enqueue_many enqueue_many_async",
@@ -78,6 +82,7 @@ _HOMES = {
     "jobq.registry": "App Registry",
     "jobq.report": "KindStats QueueStats Stats WorkerRow",
     "jobq.schema": "migrate",
+    "jobq.selection": "enqueue_select enqueue_select_async",
     "jobq.tables": "metadata",
     "jobq.worker": "Worker WorkerStats",
 }
@@ -136,6 +141,8 @@ __all__ = [
     "enqueue_async",
     "enqueue_many",
     "enqueue_many_async",
+    "enqueue_select",
+    "enqueue_select_async",
     "get",
     "get_async",
     "jobs",
@@ -143,6 +150,7 @@ __all__ = [
     "kind",
     "metadata",
     "migrate",
+    "pk",
     "retry",
     "retry_async",
     "stats",
@@ -152,13 +160,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = globals()[name] = getattr(import_module(_HOME[name]), name)
-        return value
-    if name == "tables":
-        return import_module("jobq.tables")
-    raise AttributeError(f"module 'jobq' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker that saw it would take any name for a public one
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOME:
+            value = globals()[name] = getattr(import_module(_HOME[name]), name)
+            return value
+        if name == "tables":
+            return import_module("jobq.tables")
+        raise AttributeError(f"module 'jobq' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
+
+from jobq.context import CurrentJob
 
 logger = logging.getLogger("jobq")
 
@@ -17,7 +19,7 @@ class ErrorEvent:
     `final`: the job will not be retried. `error` keeps its traceback only while the callback runs.
     """
 
-    job: Any | None
+    job: CurrentJob | None
     error: BaseException
     attempt: int | None
     final: bool

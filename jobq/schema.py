@@ -19,14 +19,14 @@ import sqlalchemy as sa
 from jobq import urls
 from jobq.errors import BindError, SchemaError
 from jobq.tables import SCHEMA
-from jobq_migrations import DIRECTORY, VERSION_TABLE
+from jobq_migrations import DIRECTORY, REVISIONS, VERSION_TABLE
 
 if TYPE_CHECKING:
     from alembic.config import Config
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-REVISIONS = ("0001",)  # all of them, oldest first; a test compares them with the files
 COMMAND = "run `jobq migrate` or `alembic upgrade head`"
+OWN_HISTORY = " (in an Alembic history of your own: first `jobq migration new`)"
 
 _alembic = threading.Lock()  # alembic.context is one global: two threads that migrate at once would mix
 
@@ -87,7 +87,7 @@ def check_schema(connection: sa.Connection) -> None:
     if found is None:
         message = f"no jobq schema in {where} (needs revision {needed}): {COMMAND}"
     else:
-        message = f"the jobq schema in {where} is at revision {found}, this jobq needs {needed}: {COMMAND}"
+        message = f"the jobq schema in {where} is at revision {found}, this jobq needs {needed}: {COMMAND}{OWN_HISTORY}"
     raise SchemaError(message, found=found, needed=needed)
 
 

@@ -34,6 +34,7 @@ SETTINGS = {
     "full_page_writes": "off",
     "max_wal_size": "256MB",
     "max_connections": "300",
+    "max_prepared_transactions": "20",  # for two-phase sessions
     "timezone": "UTC",
 }
 

@@ -30,7 +30,7 @@ def test_f57_the_wheel_has_the_three_packages_and_nothing_else_on_top(wheel: Pat
 
 def test_the_wheel_says_that_it_is_typed(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        assert {"jobq/py.typed", "jobq_cli/py.typed"} <= set(archive.namelist())
+        assert {"jobq/py.typed", "jobq_cli/py.typed", "jobq_migrations/py.typed"} <= set(archive.namelist())
 
 
 def test_f57_the_migrations_are_found_from_an_installed_wheel(wheel: Path, tmp_path: Path) -> None:

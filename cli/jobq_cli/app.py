@@ -34,6 +34,7 @@ class Root(LazyGroup):
         "cancel": Entry("jobq_cli.commands.cancel:cancel", "Cancel waiting jobs, by id or in bulk."),
         "workers": Entry("jobq_cli.commands.workers:workers", "List the workers and what they run."),
         "migrate": Entry("jobq_cli.commands.migrate:migrate", "Create the tables, or bring them up to date."),
+        "migration": Entry("jobq_cli.commands.migration:app", "The tables in your own Alembic history."),
         "db": Entry("jobq_cli.commands.db:app", "The database in use, and the embedded PostgreSQL."),
         "version": Entry("jobq_cli.commands.version:version", "Show the versions of jobq and what it runs on."),
     }

@@ -31,7 +31,8 @@ def enum_form(cls: type[Enum]) -> Form:
                 return member
         raise Mismatch(f"a value of {cls.__name__}", value)
 
-    return Form(cls.__name__, frozenset(SHAPE_OF[type(value)] for value in values) or SHAPES_OF_FLAG, encode, decode)
+    shapes = frozenset(SHAPE_OF[type(value)] for value in values) or SHAPES_OF_FLAG
+    return Form(cls.__name__, shapes, encode, decode, python=cls)
 
 
 SHAPES_OF_FLAG = frozenset({"number"})
@@ -69,7 +70,8 @@ def literal_form(annotations: Iterable[Any]) -> Form:
         except (KeyError, TypeError):
             raise Mismatch(name, value) from None
 
-    return Form(name, frozenset(SHAPE_OF[kind] for kind, _ in read), encode, decode)
+    values = tuple(value for _, value in read)
+    return Form(name, frozenset(SHAPE_OF[kind] for kind, _ in read), encode, decode, python=values)
 
 
 def literal_value(choice: Any) -> Any:

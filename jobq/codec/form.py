@@ -25,6 +25,7 @@ class Form:
 
     `shapes` are the JSON types that `decode` takes (string, number, boolean, null, array, object).
     `nests` is true where the annotation sets no bound to the depth of a value (Any, recursive types, models).
+    `python` is the type of the values, for a Literal they themselves; None where a value has parts or several types.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Form:
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
     nests: bool = False
+    python: Any = None
 
 
 class Misfit(Exception):

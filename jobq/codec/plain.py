@@ -13,7 +13,7 @@ from jobq.codec.exact import Exact
 from jobq.codec.form import Form, Misfit, Mismatch
 
 EVERY_SHAPE = frozenset({"string", "number", "boolean", "null", "array", "object"})
-NO_KEY_YET = " (if it is the key of a new object: flush the session first)"
+NO_KEY_YET = " (the key of a new object? jobq.pk(object) flushes its session and gives it)"
 
 
 def encode_str(value: Any) -> str:
@@ -85,11 +85,11 @@ def decode_any(value: Any) -> Any:
     return value
 
 
-STR = Form("str", frozenset({"string"}), encode_str, decode_str)
-INT = Form("int", frozenset({"number"}), encode_int, decode_int)
-FLOAT = Form("float", frozenset({"number"}), encode_float, decode_float)
-BOOL = Form("bool", frozenset({"boolean"}), take_bool, take_bool)
+STR = Form("str", frozenset({"string"}), encode_str, decode_str, python=str)
+INT = Form("int", frozenset({"number"}), encode_int, decode_int, python=int)
+FLOAT = Form("float", frozenset({"number"}), encode_float, decode_float, python=float)
+BOOL = Form("bool", frozenset({"boolean"}), take_bool, take_bool, python=bool)
 NONE = Form("None", frozenset({"null"}), take_none, take_none)
-ANY = Form("Any", EVERY_SHAPE, Exact("annotate the parameter").encode, decode_any, nests=True)
+ANY = Form("Any", EVERY_SHAPE, Exact("annotate the parameter").encode, decode_any, nests=True, python=object)
 
 PLAIN: dict[Any, Form] = {str: STR, int: INT, float: FLOAT, bool: BOOL, NoneType: NONE, object: ANY}

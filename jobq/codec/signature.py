@@ -32,6 +32,7 @@ class Codec:
         self._annotations = {name: parameter.annotation for name, parameter in parameters.items()}
         self._encodes: dict[str, Callable[[Any], Any]] = {}
         self._decodes: dict[str, Callable[[Any], Any]] = {}
+        self._forms: Mapping[str, Form] = {}
         self._nests = False
         self._postponed: Scope | None = scope
 
@@ -52,6 +53,13 @@ class Codec:
     @property
     def can_be_called_without_arguments(self) -> bool:
         return not self.required
+
+    @property
+    def forms(self) -> Mapping[str, Form]:
+        """How the values of each parameter travel. Raises: RegistrationError, as `resolve`."""
+        if self._postponed is not None:
+            self.resolve()
+        return self._forms
 
     def resolve(self) -> None:
         """Raises: RegistrationError, when a name in an annotation is still unknown."""
@@ -134,6 +142,7 @@ class Codec:
         return unknown
 
     def _settle(self, forms: Mapping[str, Form]) -> None:
+        self._forms = forms
         self._encodes = {name: form.encode for name, form in forms.items()}
         self._decodes = {name: form.decode for name, form in forms.items()}
         self._nests = any(form.nests for form in forms.values())

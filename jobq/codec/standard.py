@@ -115,9 +115,9 @@ def decode_timedelta(value: Any) -> timedelta:
 
 STRING = frozenset({"string"})
 STANDARD: dict[Any, Form] = {
-    Decimal: Form("Decimal", frozenset({"string", "number"}), encode_decimal, decode_decimal),
-    UUID: Form("UUID", STRING, encode_uuid, decode_uuid),
-    date: Form("date", STRING, encode_date, decode_date),
-    datetime: Form("datetime", STRING, encode_datetime, decode_datetime),
-    timedelta: Form("timedelta", frozenset({"number"}), encode_timedelta, decode_timedelta),
+    Decimal: Form("Decimal", frozenset({"string", "number"}), encode_decimal, decode_decimal, python=Decimal),
+    UUID: Form("UUID", STRING, encode_uuid, decode_uuid, python=UUID),
+    date: Form("date", STRING, encode_date, decode_date, python=date),
+    datetime: Form("datetime", STRING, encode_datetime, decode_datetime, python=datetime),
+    timedelta: Form("timedelta", frozenset({"number"}), encode_timedelta, decode_timedelta, python=timedelta),
 }

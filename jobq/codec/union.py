@@ -53,7 +53,7 @@ def optional_form(arm: Form) -> Form:
     def decode(value: Any) -> Any:
         return None if value is None else decode_value(value)
 
-    return Form(f"{arm.name} | None", arm.shapes | NONE.shapes, encode, decode, arm.nests)
+    return Form(f"{arm.name} | None", arm.shapes | NONE.shapes, encode, decode, arm.nests, arm.python)
 
 
 def form_of_several(arms: list[Form]) -> Form:

@@ -21,10 +21,10 @@ def due_at(run_at: Any, delay: Any) -> sa.ColumnElement[Any]:
     return sa.func.greatest(sa.func.now(), run_at, sa.func.now() + delay)
 
 
-def inserted(rows: sa.SelectBase) -> sa.CTE:
+def inserted(rows: sa.SelectBase, name: str | None = "fresh") -> sa.CTE:
     """Insert what a SELECT of COLUMNS gives; as a table, what a notification and an answer need."""
     insert = sa.insert(jobs).from_select(COLUMNS, rows, include_defaults=False)
-    return insert.returning(jobs.c.id, jobs.c.queue, jobs.c.priority, jobs.c.run_at, jobs.c.unique_key).cte("fresh")
+    return insert.returning(jobs.c.id, jobs.c.queue, jobs.c.priority, jobs.c.run_at, jobs.c.unique_key).cte(name)
 
 
 @cache

@@ -36,7 +36,7 @@ def enqueue_rows() -> sa.CompoundSelect[Any]:
     row = _unnest(FIELDS)
     job = {**_job(row), "unique_key": NOTHING}
     fresh = inserted(sa.select(*[job[name] for name in COLUMNS]).order_by(row.c.ord))
-    return sa.union_all(sa.select(fresh.c.id, NOTHING.label("told")), _told_by_lane(fresh, sa.BigInteger))
+    return sa.union_all(sa.select(fresh.c.id, NOTHING.label("told")), told_by_lane(fresh, sa.BigInteger))
 
 
 @cache
@@ -62,7 +62,7 @@ def enqueue_keyed_rows() -> sa.CompoundSelect[Any]:
         wanted.c.unique_key,
         NOTHING.label("told"),
     ).select_from(wanted.outerjoin(fresh, fresh.c.unique_key == wanted.c.unique_key))
-    return sa.union_all(answers, _told_by_lane(fresh, sa.BigInteger, sa.BigInteger, sa.Boolean, sa.Text))
+    return sa.union_all(answers, told_by_lane(fresh, sa.BigInteger, sa.BigInteger, sa.Boolean, sa.Text))
 
 
 @cache
@@ -99,7 +99,7 @@ def _job(row: sa.TableValuedAlias) -> dict[str, Any]:
     }
 
 
-def _told_by_lane(fresh: sa.CTE, *padding: Any) -> sa.SelectBase:
+def told_by_lane(fresh: sa.CTE, *padding: Any) -> sa.SelectBase:
     """One notification per lane of the statement, of its earliest due job; a job that is not due tells nobody."""
     due = (
         sa.select(fresh.c.queue, fresh.c.priority, sa.func.min(fresh.c.run_at).label("run_at"))

@@ -13,6 +13,7 @@ from jobq.errors import UniqueKeyError
 from jobq.notify import channel_for
 from jobq.statements import enqueue as one
 from jobq.statements import enqueue_rows as many
+from jobq.statements import enqueue_select as by_select
 
 TRIES = 10  # of a hot key 23 % of calls meet a holder that comes or goes during the statement
 MOST_ROWS = 5_000  # a statement
@@ -45,6 +46,15 @@ class Answer:
     key: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What became of the rows of a SELECT: how many jobs; how many rows by what was wrong; a key that was held."""
+
+    inserted: int
+    unfit: dict[int, int]
+    missed: str | None
+
+
 def insert(connection: sa.Connection, job: NewJob, common: Mapping[str, Any]) -> Answer:
     """Insert one job, if nobody holds its key. `common`: kind and callsite. Raises: UniqueKeyError, after TRIES."""
     binds = {**common, **job.binds, "channel": _channel(connection, [job])}
@@ -73,6 +83,23 @@ def insert_many(connection: sa.Connection, jobs: Sequence[NewJob], common: Mappi
     for part in parts:
         answers |= _insert_keyed_part(connection, part, common)
     return list(_first_created(answers[n] for n, _ in numbered))
+
+
+def insert_select(
+    connection: sa.Connection, statement: sa.CompoundSelect[Any], common: Mapping[str, Any], *, is_later: bool
+) -> Selected:
+    """Run one of statements/enqueue_select.py. `common`: its binds but for the channel."""
+    channel = None if is_later else channel_for(connection, [common["queue"]])
+    rows = _execute(connection, statement, {**common, "channel": channel})
+    counts = {row.problem: row.rows for row in rows if row.rows is not None}
+    missed = next((row.key for row in rows if row.key is not None), None)
+    return Selected(counts.pop(None), counts, missed)
+
+
+def holder_of(connection: sa.Connection, key: str) -> int | None:
+    """The open job that holds a key."""
+    row = connection.execute(by_select.holder(), {"key": key}).one_or_none()
+    return None if row is None else row.id
 
 
 def _insert_part(connection: sa.Connection, part: list[Numbered], common: Mapping[str, Any]) -> dict[int, Answer]:

@@ -34,7 +34,6 @@ async def send_email(to: str, self: str = "", fn: str = "", bind: str = "", call
 
 @pytest.fixture(params=["psycopg", "asyncpg"])
 async def async_engine(request: pytest.FixtureRequest, database_url: str) -> AsyncIterator[AsyncEngine]:
-    pytest.importorskip(request.param)
     engine = create_async_engine(sa.make_url(database_url).set(drivername=f"postgresql+{request.param}"))
     yield engine
     await engine.dispose()

@@ -67,7 +67,6 @@ def test_a7_an_autocommit_engine_is_refused(engine: sa.Engine) -> None:
 
 @pytest.mark.parametrize("driver", ["psycopg", "psycopg2", "pg8000"])
 def test_a7_autocommit_is_seen_however_and_with_whichever_driver_it_was_set(database_url: str, driver: str) -> None:
-    pytest.importorskip(driver)
     url = sa.make_url(database_url).set(drivername=f"postgresql+{driver}")
     engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection, pytest.raises(AutocommitError):

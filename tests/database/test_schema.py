@@ -161,7 +161,7 @@ def test_f60_an_old_schema_is_named_with_the_command(database_url: str, monkeypa
     name = sa.make_url(database_url).database
     assert str(refused.value) == (
         f"the jobq schema in database {name!r} is at revision 0001, this jobq needs 0002:"
-        " run `jobq migrate` or `alembic upgrade head`"
+        " run `jobq migrate` or `alembic upgrade head` (in an Alembic history of your own: first `jobq migration new`)"
     )
 
 
