@@ -66,7 +66,12 @@ def test_a_value_of_the_annotated_type_is_sent_as_its_json(trial: Any, annotatio
         (int, True, "args.x: expected int, got bool True"),
         (int, 5.0, "args.x: expected int, got float 5.0"),
         (int, "5", "args.x: expected int, got str '5'"),
-        (int, None, "args.x: expected int, got None (the key of a new object? jobq.pk(object) flushes its session and gives it)"),
+        (
+            int,
+            None,
+            "args.x: expected int, got None (the key of a new object?"
+            " jobq.pk(object) flushes its session and gives it)",
+        ),
         (float, True, "args.x: expected float, got bool True"),
         (float, "1.5", "args.x: expected float, got str '1.5'"),
         (float, 10**400, "args.x: int too large for a float"),
