@@ -62,33 +62,52 @@ class Assembly:
     """The services of one run of a worker."""
 
     def __init__(self, setting: Setting) -> None:
-        app, source, options, name = setting.app, setting.source, setting.options, setting.name
+        source, options, name = setting.source, setting.options, setting.name
         self.stop = Signals()
         self.counters = Counters()
         self.held = HeldJobs()
         self.lease = Lease(options.lease)
-        self.link = Link(lambda: app.error_callbacks)
+        self.link = Link(lambda: setting.app.error_callbacks)
         self.database = Database(
             source.url, source.connect_args, name=f"jobq {name}", size=OWN_POOL, options=source.options
         )
         self.engines = HandlerEngines(source, name=f"jobq {name} handlers", size=options.concurrency)
         self.completer = Completer(self.database, self.link, self.counters, self.held, name=name)
-        self.membership = Membership(
+        self.membership = self._membership(setting)
+        self.runner = self._runner(setting)
+        lanes = Lanes()
+        self.surveyor = self._surveyor(setting, lanes)
+        self.claimer = self._claimer(setting, lanes)
+        self.runner.on_room = self.claimer.wake
+        self.rescuer = self._rescuer(setting)
+        self.listener = self._listener(setting)
+        self.heartbeat = self._heartbeat(setting)
+        self.guard = Guard(self.lease, lost=self._lease_lost, stop=self.stop.close)
+
+    def _membership(self, setting: Setting) -> Membership:
+        return Membership(
             self.database,
             self.lease,
             self.held,
-            name=name,
-            queues=options.queues,
-            kinds=sorted(app.handlers),
-            concurrency=options.concurrency,
-            channel=source.channel,
+            name=setting.name,
+            queues=setting.options.queues,
+            kinds=sorted(setting.app.handlers),
+            concurrency=setting.options.concurrency,
+            channel=setting.source.channel,
         )
-        self.runner = self._runner(setting)
-        lanes = Lanes()
-        self.surveyor = Surveyor(
-            self.database, self.link, lanes, queues=options.queues, declared=declared_weights(app), stop=self.stop.close
+
+    def _surveyor(self, setting: Setting, lanes: Lanes) -> Surveyor:
+        return Surveyor(
+            self.database,
+            self.link,
+            lanes,
+            queues=setting.options.queues,
+            declared=declared_weights(setting.app),
+            stop=self.stop.close,
         )
-        self.claimer = Claimer(
+
+    def _claimer(self, setting: Setting, lanes: Lanes) -> Claimer:
+        return Claimer(
             self.database,
             self.link,
             self.counters,
@@ -98,22 +117,20 @@ class Assembly:
             self.membership,
             self.runner,
             self.completer,
-            kinds=sorted(app.handlers),
-            poll_interval=options.poll_interval,
+            kinds=sorted(setting.app.handlers),
+            poll_interval=setting.options.poll_interval,
             stop=self.stop.claim,
         )
-        self.runner.on_room = self.claimer.wake
-        self.rescuer = Rescuer(
+
+    def _rescuer(self, setting: Setting) -> Rescuer:
+        return Rescuer(
             self.database,
             self.link,
             self.counters,
-            interval=options.rescue_interval,
-            channel=source.channel,
+            interval=setting.options.rescue_interval,
+            channel=setting.source.channel,
             stop=self.stop.close,
         )
-        self.listener = self._listener(setting)
-        self.heartbeat = self._heartbeat(setting)
-        self.guard = Guard(self.lease, lost=self._lease_lost, stop=self.stop.close)
 
     def _runner(self, setting: Setting) -> Runner:
         callbacks = self.link.callbacks
