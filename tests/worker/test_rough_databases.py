@@ -6,7 +6,7 @@ import gc
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -213,7 +213,7 @@ async def test_f36_a_session_that_a_handler_left_aborted_touches_nobody_else(ben
     @app.handler("first")
     def first() -> None:
         connection = engine.connect()
-        with pytest.raises(sa.exc.DBAPIError):
+        with suppress(sa.exc.DBAPIError):  # not pytest.raises: what that keeps would keep the connection
             connection.exec_driver_sql("SELECT 1/0")
 
     @app.handler("second")
