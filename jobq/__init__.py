@@ -24,16 +24,21 @@ if TYPE_CHECKING:
         workers,
         workers_async,
     )
+    from jobq.answers.causes import Cause, Reason, Why
     from jobq.backoff import ByError, Exponential
+    from jobq.cleaner import clean, clean_async
     from jobq.context import Context, Transaction, current
+    from jobq.diagnosis import Check, Health
     from jobq.errors import (
         ArgsError,
         AutocommitError,
         BindError,
+        ChildDiedError,
         ContextError,
         EmbeddedError,
         JobqError,
         LeaseLostError,
+        MemoryLimitError,
         NotEndedError,
         NotPendingError,
         OptionError,
@@ -43,20 +48,39 @@ if TYPE_CHECKING:
         UniqueKeyError,
         UnknownJobError,
         UnknownKindError,
+        UnknownScheduleError,
         WorkerError,
     )
-    from jobq.events import ErrorEvent
+    from jobq.events import ErrorEvent, JobEnd
+    from jobq.explain import why, why_async
     from jobq.handlers import Args, Handler, Kind, kind
+    from jobq.inspection import health, health_async
     from jobq.keys import pk
+    from jobq.lookup import recent, recent_async
     from jobq.model import Enqueued, Failure, Job, State
-    from jobq.outcomes import Fail, Ok, Outcome, Permanent, Skip, Snooze
+    from jobq.outcomes import Fail, Ok, Outcome, PauseQueue, Permanent, Skip, Snooze
+    from jobq.pausing import http_status
     from jobq.producer import enqueue, enqueue_async, enqueue_many, enqueue_many_async
+    from jobq.queueing import (
+        QueueRow,
+        pause,
+        pause_async,
+        queues,
+        queues_async,
+        resume,
+        resume_async,
+        set_queue,
+        set_queue_async,
+    )
     from jobq.refusals import Refusal, Repaired
     from jobq.registry import App, Registry
-    from jobq.report import KindStats, QueueStats, Stats, WorkerRow
+    from jobq.report import KindStats, OutcomeStats, QueueStats, Stats, WorkerRow
+    from jobq.schedule import Schedule, cron, every, when
+    from jobq.scheduling import ScheduleRow, run_schedule, run_schedule_async, schedules, schedules_async
     from jobq.schema import migrate
     from jobq.selection import enqueue_select, enqueue_select_async
     from jobq.tables import metadata
+    from jobq.throttle import per_minute
     from jobq.worker import Worker, WorkerStats
 
 # Where each public name lives. Imported when first asked for, so that a web application that only enqueues loads
@@ -65,25 +89,36 @@ _HOMES = {
     "jobq.admin": (
         "cancel cancel_async get get_async jobs jobs_async retry retry_async stats stats_async workers workers_async"
     ),
+    "jobq.answers.causes": "Cause Reason Why",
     "jobq.backoff": "ByError Exponential",
+    "jobq.cleaner": "clean clean_async",
     "jobq.context": "Context Transaction current",
+    "jobq.diagnosis": "Check Health",
     "jobq.errors": (
-        "ArgsError AutocommitError BindError ContextError EmbeddedError JobqError LeaseLostError NotEndedError"
-        " NotPendingError OptionError OptionTypeError RegistrationError SchemaError UniqueKeyError UnknownJobError"
-        " UnknownKindError WorkerError"
+        "ArgsError AutocommitError BindError ChildDiedError ContextError EmbeddedError JobqError LeaseLostError"
+        " MemoryLimitError NotEndedError NotPendingError OptionError OptionTypeError RegistrationError SchemaError"
+        " UniqueKeyError UnknownJobError UnknownKindError UnknownScheduleError WorkerError"
     ),
-    "jobq.events": "ErrorEvent",
+    "jobq.events": "ErrorEvent JobEnd",
+    "jobq.explain": "why why_async",
     "jobq.handlers": "Args Handler Kind kind",
+    "jobq.inspection": "health health_async",
     "jobq.keys": "pk",
+    "jobq.lookup": "recent recent_async",
     "jobq.model": "Enqueued Failure Job State",
-    "jobq.outcomes": "Fail Ok Outcome Permanent Skip Snooze",
+    "jobq.outcomes": "Fail Ok Outcome PauseQueue Permanent Skip Snooze",
+    "jobq.pausing": "http_status",
     "jobq.producer": "enqueue enqueue_async enqueue_many enqueue_many_async",
+    "jobq.queueing": "QueueRow pause pause_async queues queues_async resume resume_async set_queue set_queue_async",
     "jobq.refusals": "Refusal Repaired",
     "jobq.registry": "App Registry",
-    "jobq.report": "KindStats QueueStats Stats WorkerRow",
+    "jobq.report": "KindStats OutcomeStats QueueStats Stats WorkerRow",
+    "jobq.schedule": "Schedule cron every when",
+    "jobq.scheduling": "ScheduleRow run_schedule run_schedule_async schedules schedules_async",
     "jobq.schema": "migrate",
     "jobq.selection": "enqueue_select enqueue_select_async",
     "jobq.tables": "metadata",
+    "jobq.throttle": "per_minute",
     "jobq.worker": "Worker WorkerStats",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -95,6 +130,9 @@ __all__ = [
     "AutocommitError",
     "BindError",
     "ByError",
+    "Cause",
+    "Check",
+    "ChildDiedError",
     "Context",
     "ContextError",
     "EmbeddedError",
@@ -104,23 +142,32 @@ __all__ = [
     "Fail",
     "Failure",
     "Handler",
+    "Health",
     "Job",
+    "JobEnd",
     "JobqError",
     "Kind",
     "KindStats",
     "LeaseLostError",
+    "MemoryLimitError",
     "NotEndedError",
     "NotPendingError",
     "Ok",
     "OptionError",
     "OptionTypeError",
     "Outcome",
+    "OutcomeStats",
+    "PauseQueue",
     "Permanent",
+    "QueueRow",
     "QueueStats",
+    "Reason",
     "Refusal",
     "RegistrationError",
     "Registry",
     "Repaired",
+    "Schedule",
+    "ScheduleRow",
     "SchemaError",
     "Skip",
     "Snooze",
@@ -130,12 +177,17 @@ __all__ = [
     "UniqueKeyError",
     "UnknownJobError",
     "UnknownKindError",
+    "UnknownScheduleError",
+    "Why",
     "Worker",
     "WorkerError",
     "WorkerRow",
     "WorkerStats",
     "cancel",
     "cancel_async",
+    "clean",
+    "clean_async",
+    "cron",
     "current",
     "enqueue",
     "enqueue_async",
@@ -143,18 +195,40 @@ __all__ = [
     "enqueue_many_async",
     "enqueue_select",
     "enqueue_select_async",
+    "every",
     "get",
     "get_async",
+    "health",
+    "health_async",
+    "http_status",
     "jobs",
     "jobs_async",
     "kind",
     "metadata",
     "migrate",
+    "pause",
+    "pause_async",
+    "per_minute",
     "pk",
+    "queues",
+    "queues_async",
+    "recent",
+    "recent_async",
+    "resume",
+    "resume_async",
     "retry",
     "retry_async",
+    "run_schedule",
+    "run_schedule_async",
+    "schedules",
+    "schedules_async",
+    "set_queue",
+    "set_queue_async",
     "stats",
     "stats_async",
+    "when",
+    "why",
+    "why_async",
     "workers",
     "workers_async",
 ]

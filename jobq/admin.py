@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,11 +13,14 @@ from jobq.model import Job
 from jobq.notify import channel_of
 from jobq.reading import job_of
 from jobq.refusals import Refusal, Repaired, keys_of, refuse_cancel, refuse_retry
-from jobq.report import READY_LIMIT, Counts, Stats, WorkerRow, stats_of, worker_of
+from jobq.report import Stats, WorkerRow, worker_of
 from jobq.retention import KEEP_ENDED
 from jobq.statements import admin as statements
 from jobq.statements import stats as counting
 from jobq.statements.choose import Predicate
+from jobq.statements.patience import answer_within
+from jobq.store.counting import counts
+from jobq.tally import stats_of
 from jobq.which import Which, checked_id, checked_limit, ids_in, predicates_in
 
 BATCH = 500  # rows that a streamed reading fetches at a time
@@ -44,19 +48,33 @@ def jobs(session: Bind, /, *predicates: Predicate, limit: int | None = 100) -> l
     return [job_of(row) for row in found.mappings()]
 
 
-def each_brief(session: Bind, /, *predicates: Predicate, limit: int | None = None) -> Iterator[Job]:
+def each_brief(
+    session: Bind, /, *predicates: Predicate, limit: int | None = None, oldest_first: bool = False
+) -> Iterator[Job]:
     """As `jobs`, read bit by bit while it is iterated and without args, meta and errors: for listings of any length."""
-    statement = statements.read_brief(predicates_in(predicates), checked_limit(limit))
+    statement = statements.read_brief(predicates_in(predicates), checked_limit(limit), oldest_first=oldest_first)
     statement = statement.execution_options(yield_per=BATCH)
     for row in connection_of(session, "each_brief").execute(statement).mappings():
         yield job_of(row)
 
 
+def give_up_after(session: Bind, patience: timedelta, /) -> None:
+    """Have the database refuse what takes longer, until the caller's transaction ends."""
+    limit = f"{patience.total_seconds() * 1000:.0f}"
+    connection_of(session, "give_up_after").execute(answer_within(), {"limit": limit})
+
+
 def retry(session: Bind, /, *which: Which) -> Repaired:
     """Make ended jobs (dead, done, cancelled) pending again, due now, with their failures counted from zero.
 
-    The history of errors stays. Give ids, or predicates over `jobq.tables.all_jobs` or `finished_jobs`. Several ids, or
-    predicates: what can be retried is, `refused` says why the others were not. A single id that cannot be: an error.
+    The history of errors stays. Give ids, or predicates over `jobq.tables.all_jobs`, `jobs` or `finished_jobs`, which
+    may ask your own tables too:
+
+        company = jobq.tables.all_jobs.c.args["company_id"].as_integer()
+        jobq.retry(session, company.in_(select(Company.id).where(Company.is_paying)))
+
+    Several ids, or predicates: what can be retried is, `refused` says why the others were not. A single id that cannot
+    be: an error. For very many jobs `jobq retry` goes in chunks.
 
     Raises: NotEndedError, for a job that waits or runs; UniqueKeyError, when its key is held by an open job;
     UnknownJobError. Each leaves everything as it is, and the transaction usable.
@@ -101,19 +119,8 @@ def cancel_ids(connection: sa.Connection, ids: Sequence[int], *, running: bool =
 
 
 def stats(session: Bind, /) -> Stats:
-    """Counts, ages, rates and durations of all queues; seven reads, and one scan of each of the two tables of jobs."""
-    connection = connection_of(session, "stats")
-    now = connection.execute(counting.clock()).one()
-    counts = Counts(
-        at=now.at,
-        live_workers=now.live_workers,
-        waiting=connection.execute(counting.waiting(), {"most": READY_LIMIT + 1}).all(),
-        held=connection.execute(counting.held()).all(),
-        ended=connection.execute(counting.ended()).all(),
-        known=connection.execute(counting.known_queues()).all(),
-        durations=connection.execute(counting.durations()).all(),
-    )
-    return stats_of(counts)
+    """Counts, ages, rates and durations of all queues: seven reads, whose cost does not grow with the tables."""
+    return stats_of(counts(connection_of(session, "stats")))
 
 
 def workers(session: Bind, /) -> list[WorkerRow]:

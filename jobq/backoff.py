@@ -13,6 +13,9 @@ from jobq.errors import OptionError, OptionTypeError
 RetryPolicy: TypeAlias = Callable[[int, BaseException], timedelta | None]
 """`(failures, error) -> delay`, failures from 1; None: dead at once."""
 
+NoRetryOn: TypeAlias = tuple[type[BaseException], ...]
+"""Exceptions that no retry would mend, their subclasses with them: dead at once, whatever the policy says."""
+
 LONGEST = timedelta(days=3650)  # a delay beyond it is a mistake, and would leave the range of timestamptz
 
 

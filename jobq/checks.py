@@ -104,6 +104,17 @@ def unique(option: str, value: Any) -> bool | tuple[str, ...]:
     return tuple(map(str.__str__, value))
 
 
+def exceptions(option: str, value: Any) -> tuple[type[BaseException], ...]:
+    """Classes of exceptions."""
+    said = "a tuple of exception classes"
+    typed(option, value, tuple, f"{said}, (ValueError,)")
+    for each in value:
+        typed(option, each, type, said)
+        if not issubclass(each, BaseException):
+            raise OptionTypeError(f"{option}: expected {said}, got {show(each)}")
+    return value  # type: ignore[no-any-return]
+
+
 def one_of(option: str, value: Any, known: tuple[str, ...]) -> str:
     """One of a few words."""
     typed(option, value, str, " or ".join(map(repr, known)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
@@ -61,9 +62,12 @@ class CurrentJob:
 class Context:
     """The surroundings of one attempt. `state` is what the application's lifespan yielded, None without one."""
 
-    def __init__(self, job: CurrentJob, state: Any, open_transaction: Callable[[], Transaction]) -> None:
+    def __init__(
+        self, job: CurrentJob, state: Any, open_transaction: Callable[[], Transaction], *, meta: str = "{}"
+    ) -> None:
         self.job = job
         self.state = state
+        self._meta = meta
         self._open_transaction = open_transaction
         self._cancelled = False
 
@@ -71,6 +75,15 @@ class Context:
     def cancelled(self) -> bool:
         """True once the job should stop (timeout, cancelled, lease lost, shutdown); handlers in threads look at it."""
         return self._cancelled
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What the job's row says besides its args: timeout and keep in seconds, what tracing carries."""
+        try:
+            found = json.loads(self._meta)
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def cancel(self) -> None:
         """Called by the worker: tell the handler to stop."""
@@ -96,9 +109,25 @@ def current() -> Context:
         raise ContextError("no job is running here: jobq.current() works inside a handler") from None
 
 
+def current_id() -> int | None:
+    """The id of the job that is running here, None outside of a job."""
+    context = _current.get(None)
+    return None if context is None else context.job.id
+
+
 def enter(context: Context) -> None:
     """Make `context` the current one, for the rest of this task or thread's own copy of the variables."""
     _current.set(context)
+
+
+@contextmanager
+def entered(context: Context) -> Iterator[None]:
+    """Make `context` the current one within the block."""
+    token = _current.set(context)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 def view_of(job: Claimed, *, max_attempts: int) -> CurrentJob:

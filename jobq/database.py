@@ -13,22 +13,16 @@ import sqlalchemy.exc as sa_exc
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from jobq.errors import WorkerError
 from jobq.faults import spoils_connection
+from jobq.pooler import use_local_settings
+from jobq.source import Source
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 STATEMENT_LIMIT = timedelta(seconds=10)
 ANSWER_LIMIT = timedelta(seconds=15)  # beyond it the server is taken for lost, frozen or unreachable
-# What a connection has to tell the kernel so that a cut cable is seen: libpq, "Parameter Key Words".
-KEEPALIVE: dict[str, Any] = {
-    "keepalives": 1,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 20_000,
-    "connect_timeout": 5,
-}
 # A plan cached while `jobs` was tiny took 130 ms a claim after a burst, 0.5 ms with the two switches.
 SESSION_SETTINGS = {
     "statement_timeout": f"{STATEMENT_LIMIT.total_seconds():.0f}s",
@@ -45,12 +39,10 @@ class Database:
     Raises ConnectionError when the server does not answer in time; the connection is then closed.
     """
 
-    def __init__(
-        self, url: sa.URL, connect_args: dict[str, Any], *, name: str, size: int, options: dict[str, Any]
-    ) -> None:
-        self.url = url
+    def __init__(self, source: Source, *, name: str, size: int) -> None:
+        self.url = source.url
         self.size = size
-        self._engine = own_engine(url, connect_args, name=name, size=size, options=options)
+        self._engine = _own_engine(source, name=name, size=size)
         self._autocommit = self._engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def run(self, function: Callable[Concatenate[sa.Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -75,46 +67,84 @@ class Database:
             await self._engine.dispose()
 
 
-def own_engine(
-    url: sa.URL, connect_args: dict[str, Any], *, name: str, size: int, options: dict[str, Any]
-) -> AsyncEngine:
-    """An engine for the worker's own statements: READ COMMITTED whatever the application's engine has.
-
-    The options are those of the engine itself: in SQLAlchemy 2.0 `execution_options` cannot be called on its result.
-    """
-    engine = create_async_engine(
-        url,
-        connect_args=connect_arguments(url, connect_args, name=name),
+def _own_engine(source: Source, *, name: str, size: int) -> AsyncEngine:
+    """An engine for the worker's own statements: READ COMMITTED whatever the application's engine has."""
+    engine = async_engine(
+        source,
+        name=name,
         isolation_level="READ COMMITTED",
-        execution_options=options,
         pool_size=size,
         max_overflow=0,
         pool_timeout=ANSWER_LIMIT.total_seconds(),
-        hide_parameters=True,
     )
-    use_settings(engine.sync_engine)
+    use_settings(engine.sync_engine, pooler=source.pooler)
+    event.listen(engine.sync_engine, "checkin", _note_idle)
     event.listen(engine.sync_engine, "checkout", _refuse_ended)
     return engine
 
 
-def connect_arguments(url: sa.URL, given: dict[str, Any], *, name: str) -> dict[str, Any]:
-    """Keepalives and a name for pg_stat_activity, under what the URL and the application's engine say."""
-    return {**KEEPALIVE, "application_name": name[:63], **given, **dict(url.query)}
+def async_engine(source: Source, *, name: str, **options: Any) -> AsyncEngine:
+    """An engine that connects as the source does. The options are those of `create_async_engine`.
+
+    The source's own options go in here: in SQLAlchemy 2.0 `execution_options` cannot be called on the result.
+    """
+    arguments = {**source.arguments(name), "async_creator_fn": source.connect_async}
+    return create_async_engine(
+        source.url, connect_args=arguments, hide_parameters=True, execution_options=source.options, **options
+    )
 
 
-def use_settings(engine: sa.Engine, **others: str) -> None:
-    """Have every new connection of an engine set what the worker's own connections need, in one round trip."""
+def sync_engine(source: Source, *, name: str, **options: Any) -> sa.Engine:
+    """The same for threads."""
+
+    def connect(_dialect: Any, _record: Any, conninfo: tuple[str, ...], parameters: dict[str, Any]) -> Any:
+        return source.connect(*conninfo, **parameters)
+
+    engine = sa.create_engine(
+        source.url,
+        connect_args=source.arguments(name),
+        hide_parameters=True,
+        execution_options=source.options,
+        **options,
+    )
+    event.listen(engine, "do_connect", connect)
+    return engine
+
+
+def use_settings(engine: sa.Engine, *, pooler: bool = False, **others: str) -> None:
+    """Have the statements of an engine run with what the worker's own connections need.
+
+    Set once a connection, in one round trip; behind a pooler with each transaction, and for it alone.
+    """
     settings = {**SESSION_SETTINGS, **others}
-    asked = "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(settings))
-    values = [part for pair in settings.items() for part in pair]
 
-    def apply(dbapi_connection: Any, _record: Any) -> None:
-        cursor = dbapi_connection.cursor()
-        cursor.execute(asked, values)
-        cursor.close()
-        dbapi_connection.commit()
+    def apply(dbapi_connection: Any, record: Any) -> None:
+        if pooler:
+            use_local_settings(record.driver_connection, settings)
+        else:
+            _set_for_session(dbapi_connection, record.driver_connection.info.backend_pid, settings)
 
     event.listen(engine, "connect", apply)
+
+
+def _set_for_session(dbapi_connection: Any, pid: int, settings: dict[str, str]) -> None:
+    """Unless a pooler stands in between: it has process ids of its own, and others would get the settings.
+
+    Raises: WorkerError.
+    """
+    settings = {**settings, "default_transaction_isolation": "read committed"}  # of statements in autocommit
+    asked = "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(settings)) + " WHERE pg_backend_pid() = %s"
+    cursor = dbapi_connection.cursor()
+    cursor.execute(asked, [*[part for pair in settings.items() for part in pair], pid])
+    is_set = cursor.fetchone() is not None
+    cursor.close()
+    dbapi_connection.commit()
+    if not is_set:
+        dbapi_connection.close()
+        raise WorkerError(
+            "a pooler stands between the worker and the server: start it with --pooler (in Python: pooler=True),"
+            " or give it the server's own URL"
+        )
 
 
 def has_ended(driver_connection: Any) -> bool:
@@ -130,9 +160,16 @@ def has_ended(driver_connection: Any) -> bool:
         return bool(selector.select(timeout=0))
 
 
+def _note_idle(_connection: Any, record: Any) -> None:
+    record.info["has_been_idle"] = True
+
+
 def _refuse_ended(_connection: Any, record: Any, _proxy: Any) -> None:
-    """Have the pool throw away what it has, and connect anew."""
-    if has_ended(record.driver_connection):
+    """Have the pool throw away what it has, and connect anew.
+
+    A new connection is let through: two refusals in a row SQLAlchemy takes for wrong use, which ends the worker.
+    """
+    if record.info.get("has_been_idle") and has_ended(record.driver_connection):
         raise sa_exc.InvalidatePoolError
 
 

@@ -11,6 +11,11 @@ from typing import Any
 LONGEST_TEXT = 2_000
 LONGEST_TRACEBACK = 16_000
 
+
+class RemoteTraceback(Exception):
+    """The cause of an exception from another process: where it was raised there, as text."""
+
+
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -91,6 +96,8 @@ def _users_part(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _traceback_of(error: BaseException) -> str:
+    if type(error.__cause__) is RemoteTraceback:
+        return str(error.__cause__)
     try:
         return "".join(traceback.format_exception(type(error), error, _users_part(error.__traceback__), limit=-30))
     except BaseException as broken:  # hostile __repr__, __notes__ ...

@@ -7,6 +7,7 @@ JobqError
 ├── RegistrationError (TypeError)     a handler that cannot work, or a kind registered twice
 ├── UnknownKindError (LookupError)    no handler is registered for a kind
 ├── UnknownJobError (LookupError)     no job has this id
+├── UnknownScheduleError (LookupError)  no schedule has this name
 ├── BindError (TypeError)             not a session or connection that the call can use
 ├── AutocommitError                   a connection in AUTOCOMMIT has no transaction to join
 ├── UniqueKeyError                    a unique key is held by another job
@@ -15,6 +16,8 @@ JobqError
 ├── LeaseLostError                    the job was taken from this worker meanwhile
 ├── ContextError (RuntimeError)       used outside of a job, or in the wrong kind of handler
 ├── SchemaError                       jobq's tables are missing, old, or newer than this version
+├── ChildDiedError                    a job's process ended before the job did
+│   └── MemoryLimitError              it was ended, since it used more memory than it may
 ├── WorkerError                       the worker cannot start, or had to end
 └── EmbeddedError                     the embedded PostgreSQL cannot run here
 """
@@ -63,8 +66,21 @@ class UnknownJobError(JobqError, LookupError):
     """No job has this id: it was never there, or it was deleted after the time for which it is kept."""
 
     def __init__(self, id: int) -> None:  # noqa: A002
-        super().__init__(f"no job {id}: never there, or deleted after the time for which it was kept (see: jobq list)")
+        super().__init__(
+            f"no job {id}: never there, not committed yet, or deleted after the time for which it was kept"
+            " (see: jobq list)"
+        )
         self.id = id
+
+
+class UnknownScheduleError(JobqError, LookupError):
+    """No worker has ever published a schedule of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"no schedule {name!r}: workers publish those of their code when they start (see: jobq schedules)"
+        )
+        self.name = name
 
 
 class BindError(JobqError, TypeError):
@@ -117,6 +133,19 @@ class SchemaError(JobqError):
         super().__init__(message)
         self.found = found
         self.needed = needed
+
+
+class ChildDiedError(JobqError):
+    """The process that a job ran in ended before the job did; one of `exit_code` and `signal` says how."""
+
+    def __init__(self, message: str, *, exit_code: int | None = None, signal: int | None = None) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.signal = signal
+
+
+class MemoryLimitError(ChildDiedError):
+    """The process that a job ran in was ended: it used more memory than it may."""
 
 
 class WorkerError(JobqError):

@@ -1,11 +1,12 @@
-"""What the worker tells an application about errors (`app.on_error`)."""
+"""What the worker tells an application: of errors (`app.on_error`), of the ends of jobs (`worker.on_end`)."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from datetime import timedelta
+from typing import TypeAlias, TypeVar
 
 from jobq.context import CurrentJob
 
@@ -25,13 +26,30 @@ class ErrorEvent:
     final: bool
 
 
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """The end of an attempt, once it is recorded. `word`: ok, fail, skip, dead, or where it goes back retry, snooze,
+    pause.
+
+    `wait`: from when the job was due to the claim; `duration`: from the claim until now.
+    """
+
+    queue: str
+    kind: str
+    word: str
+    wait: timedelta
+    duration: timedelta
+
+
+E = TypeVar("E")
 ErrorCallback: TypeAlias = Callable[[ErrorEvent], object]
+EndCallback: TypeAlias = Callable[[JobEnd], object]
 
 
-def tell(callbacks: Iterable[ErrorCallback], event: ErrorEvent) -> None:
+def tell(callbacks: Iterable[Callable[[E], object]], event: E) -> None:
     """Call each callback; what one raises is logged, never passed on: reporting must not change the job's fate."""
     for callback in callbacks:
         try:
             callback(event)
         except BaseException:  # a SystemExit from here would end the worker's loop
-            logger.exception("an on_error callback raised; the job's own result is not touched by it")
+            logger.exception("an on_error or on_end callback raised; the job's own result is not touched by it")

@@ -9,7 +9,20 @@ import sqlalchemy.exc as sa_exc
 _ENDED = ("08", "57P0", "25P03", "25P04")
 # The server refuses, and another time may not: 40 serialization and deadlock, 53 out of resources, 55P03 lock not
 # available, 57014 statement timeout, 25006 read-only, 0A000 a cached plan's result type changed.
-_REFUSED = ("authentication", "does not exist", "pg_hba.conf", "not permitted to log in", "permission denied")
+_REFUSED = (
+    "authentication",
+    "does not exist",
+    "pg_hba.conf",
+    "not permitted to log in",
+    "permission denied",
+    "unsupported startup parameter",
+)
+_HINTS = {
+    "unsupported startup parameter: options": ": a pooler refuses `options`: take them out of the URL and the engine's"
+    " connect_args (ALTER ROLE ... SET does the same), or connect to the server itself",
+    "prepared statement": ": behind a pooler in transaction mode nothing may be prepared (psycopg: connect_args="
+    '{"prepare_threshold": None})',
+}
 _FOR_NOW = ("40", "53", "55P03", "57014", "25006", "0A000")
 
 
@@ -62,8 +75,13 @@ def is_refusal(error: BaseException) -> bool:
 
 def said_briefly(error: BaseException) -> str:
     """The error in one line, without the statement and its parameters, which may hold arguments of jobs."""
-    text = str(getattr(error, "orig", None) or error).strip()
-    return " ".join(text.split()) or type(error).__name__
+    text = " ".join(str(getattr(error, "orig", None) or error).split())
+    return (text or type(error).__name__) + hint_for(text)
+
+
+def hint_for(text: str) -> str:
+    """What to do about it, where the words of the database leave that open; else nothing."""
+    return next((hint for words, hint in _HINTS.items() if words in text), "")
 
 
 def _is_bare_driver_failure(error: BaseException) -> bool:

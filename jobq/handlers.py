@@ -47,14 +47,23 @@ class Kind(Generic[P]):
         unique_key: str | None = None,
         unique: Unique | None = None,
         on_conflict: OnConflict | None = None,
+        max_wait: timedelta | None = None,
         keep: timedelta | None = None,
     ) -> Self:
         """A copy whose jobs are enqueued so; what is left out stays as it was.
 
         `run_at` is aware and not before now, `delay` counts by the database's clock. `unique_key` (1 to 200 bytes) is
         global over kinds and queues, and held while its job is pending or running; `unique` derives it from the kind
-        and all args (True), or those named in a tuple. What an enqueue does when the key is held: `on_conflict`,
-        "ignore" (the default: `created` is False) or "raise" (UniqueKeyError).
+        and all args (True), or those named in a tuple. What an enqueue does when the key is held, `on_conflict`:
+
+        - "ignore", the default: nothing, the answer is the holder's id with `created` False;
+        - "replace": a waiting holder becomes what this call would have inserted; its time only where one is given;
+        - "reschedule": a waiting holder of that kind gets this call's time, and no later one than its `created_at` plus
+          `max_wait`; one that was tried before is not moved to before its retry;
+        - "raise": UniqueKeyError, which names the holder.
+
+        A running holder is never changed: `created` and `changed` are False then, and what this call says is not kept.
+        A changed row is locked until the caller commits; workers pass it over meanwhile.
 
         Raises: OptionError, OptionTypeError.
         """
@@ -68,6 +77,7 @@ class Kind(Generic[P]):
             unique_key=unique_key,
             unique=unique,
             on_conflict=on_conflict,
+            max_wait=max_wait,
             keep=keep,
         )
         self._check_names(chosen.unique)

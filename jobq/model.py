@@ -24,10 +24,15 @@ ENDED = frozenset({State.DONE, State.DEAD, State.CANCELLED})
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """An enqueue's answer. `created` is False when an open job held the unique key already; `id` is then its id."""
+    """An enqueue's answer. `created` is False when an open job held the unique key already; `id` is then its id.
+
+    `changed`: that job waited, and was replaced or rescheduled as `on_conflict` says. Where both are False it was left
+    as it is: that is "ignore", or it runs already.
+    """
 
     id: int
     created: bool
+    changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,8 @@ class Job:
 class Claimed:
     """A job as a worker has claimed it. `args` and `meta` are JSON text: they are decoded inside the attempt.
 
-    `waited`: from the later of run_at and created_at to the claim, by the database's clock.
+    `waited`: from the later of run_at and created_at to the claim, by the database's clock. `slot`: of a limited queue
+    the number of the slot that the job has; `in_order`: that queue is FIFO.
     """
 
     id: int
@@ -88,6 +94,8 @@ class Claimed:
     created_at: datetime
     worker_id: int
     waited: timedelta
+    slot: int | None = None
+    in_order: bool = False
 
     @property
     def lane(self) -> tuple[str, int]:

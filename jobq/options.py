@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from jobq import checks
-from jobq.backoff import Exponential, RetryPolicy
+from jobq.backoff import Exponential, NoRetryOn, RetryPolicy
 from jobq.errors import OptionError, OptionTypeError
 
 Priority: TypeAlias = Literal[0, 1, 2, 3]
@@ -19,7 +19,7 @@ Priority: TypeAlias = Literal[0, 1, 2, 3]
 Unique: TypeAlias = bool | tuple[str, ...]
 """True: a key from all args; a tuple: from those that it names; False: no key."""
 
-OnConflict: TypeAlias = Literal["ignore", "raise"]
+OnConflict: TypeAlias = Literal["ignore", "replace", "reschedule", "raise"]
 OnInterrupt: TypeAlias = Literal["retry", "fail"]
 
 MOST_ATTEMPTS = 32767  # what no max_attempts at all stands for, where a claim compares it with failures
@@ -42,8 +42,10 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "unique_key": checks.unique_key,
     "unique": checks.unique,
     "executor": checks.name,
+    "no_retry_on": checks.exceptions,
     "on_interrupt": partial(checks.one_of, known=("retry", "fail")),
-    "on_conflict": partial(checks.one_of, known=("ignore", "raise")),
+    "on_conflict": partial(checks.one_of, known=get_args(OnConflict)),
+    "max_wait": checks.span,
     "keep": partial(checks.span, zero=True),
 }
 
@@ -57,6 +59,7 @@ class Settings:
     max_attempts: int = 5
     timeout: timedelta | None = None
     retry: RetryPolicy = field(default_factory=Exponential)
+    no_retry_on: NoRetryOn = ()
     unique: Unique = False
     executor: str = "auto"
     on_interrupt: OnInterrupt = "retry"
@@ -85,6 +88,7 @@ class Options:
     unique_key: str | None = None
     unique: Unique | None = None
     on_conflict: OnConflict | None = None
+    max_wait: timedelta | None = None
     keep: timedelta | None = None
 
     def __post_init__(self) -> None:
@@ -93,6 +97,8 @@ class Options:
             raise OptionError("run_at and delay: both say when the job is due, give one of them")
         if self.unique_key is not None and self.unique:
             raise OptionError("unique_key and unique: the key is given or derived (unique=False switches that off)")
+        if self.delay is not None and self.max_wait is not None and self.delay > self.max_wait:
+            raise OptionError(f"max_wait: at least the delay of {self.delay}, got {self.max_wait}")
 
     def over(self, below: Options) -> Options:
         """These options, and where they choose nothing those below."""
@@ -101,6 +107,25 @@ class Options:
     @property
     def is_keyed(self) -> bool:
         return self.unique_key is not None or bool(self.unique)
+
+    @property
+    def unique_names(self) -> str | None:
+        """`unique` as SQL has it: by commas, empty for all."""
+        if isinstance(self.unique, tuple):
+            return ",".join(self.unique)
+        return "" if self.unique else None
+
+    @property
+    def changes_holder(self) -> bool:
+        """Whether a waiting job that holds the key is changed."""
+        return self.on_conflict in ("replace", "reschedule")
+
+    def demand_sense(self) -> None:
+        """Refuse what means nothing without another option, once all of them are chosen."""
+        if self.changes_holder and not self.is_keyed:
+            raise OptionError(f"on_conflict: {self.on_conflict!r} needs a key, give unique_key or unique")
+        if self.max_wait is not None and self.on_conflict != "reschedule":
+            raise OptionError("max_wait: goes with on_conflict='reschedule' alone")
 
     def is_later(self, now: datetime) -> bool:
         """Whether the job is surely not due at once, by a clock that may be wrong: only for what may be wrong."""
@@ -112,10 +137,11 @@ class Options:
             "queue": self.queue,
             "priority": self.priority,
             "run_at": self.run_at and self.run_at.astimezone(UTC),
-            "delay": None if self.delay is None else self.delay.total_seconds(),
+            "delay": _seconds(self.delay),
             "max_attempts": self.max_attempts,
             "unique_key": self.unique_key,
-            "unique_names": _names(self.unique),
+            "unique_names": self.unique_names,
+            "max_wait": _seconds(self.max_wait),
             "meta": self._meta(),
         }
 
@@ -124,11 +150,8 @@ class Options:
         return json.dumps({name: span.total_seconds() for name, span in spans.items() if span is not None})
 
 
-def _names(unique: Unique | None) -> str | None:
-    """`unique` as SQL has it: by commas, empty for all."""
-    if isinstance(unique, tuple):
-        return ",".join(unique)
-    return "" if unique else None
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()
 
 
 def _given(values: Settings | Options) -> Iterator[tuple[str, Any]]:

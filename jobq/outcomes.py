@@ -56,7 +56,7 @@ def read_outcome(text: str | None) -> Word:
 
     A finished job without a text ended well: `ok`.
     """
-    first = (text or "ok").partition(":")[0].strip()
+    first = (text or "ok").partition(":")[0]
     return first if first in WORDS else "err"
 
 
@@ -66,6 +66,27 @@ class Signal(Exception):
 
 class Permanent(Signal):
     """Do not retry: the job is dead at once."""
+
+
+LONGEST_PAUSE = timedelta(days=3650)
+
+
+class PauseQueue(Signal):
+    """Let the job's queue stand still for `duration`, in the whole fleet; this job goes back, no attempt is used.
+
+    A pause that lasts longer already stays as it is.
+    """
+
+    def __init__(self, duration: timedelta, reason: str = "") -> None:
+        if not isinstance(duration, timedelta):
+            raise TypeError(f"PauseQueue takes a timedelta, got {type(duration).__name__}")
+        if not isinstance(reason, str):
+            raise TypeError(f"PauseQueue takes a str as its reason, got {type(reason).__name__}")
+        if not timedelta(0) < duration <= LONGEST_PAUSE:
+            raise ValueError(f"PauseQueue takes more than 0 and at most {LONGEST_PAUSE.days} days, got {duration}")
+        super().__init__(reason or f"paused for {duration}")
+        self.duration = duration
+        self.reason = reason
 
 
 class Snooze(Signal):

@@ -5,21 +5,23 @@ All that can be checked is checked before any SQL is sent, so that a refused cal
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from jobq import checks
 from jobq.bind import AsyncBind, Bind, connection_of, needs_bind, over
 from jobq.callsite import callsite
+from jobq.context import current_id
 from jobq.errors import ArgsError, OptionTypeError, UniqueKeyError
 from jobq.handlers import Args, Kind, P, needs_kind
 from jobq.model import Enqueued
 from jobq.options import Options
+from jobq.outgoing import watched, watchers
 from jobq.store import inserting
-from jobq.store.inserting import Answer, NewJob
+from jobq.store.newjobs import Answer, NewJob
 
 
 def enqueue(session: Bind, handler: Kind[P], /, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
@@ -32,8 +34,9 @@ def enqueue(session: Bind, handler: Kind[P], /, *args: P.args, **kwargs: P.kwarg
     before_commit is the place for it: in after_commit SQLAlchemy refuses any SQL.
 
     Raises: ArgsError, when the arguments do not fit the handler or have no JSON form; BindError, for what is not a
-    Session, scoped_session or Connection; AutocommitError; UniqueKeyError, with `on_conflict="raise"` or when the key
-    was taken and freed again ten times meanwhile.
+    Session, scoped_session or Connection; AutocommitError; OptionError, for options that only make sense together;
+    UniqueKeyError, with `on_conflict="raise"`, when the job that is running here holds the key itself, when a job of
+    another kind is to be replaced or rescheduled, or when the key was taken and freed again ten times meanwhile.
     """
     needs_bind(session, "enqueue")
     return _insert(session, _prepare(handler, args, kwargs))
@@ -51,7 +54,8 @@ def enqueue_many(session: Bind, handler: Kind[P], rows: Iterable[Args[P] | Mappi
 
     A row is `handler.args(...)` or a mapping of keyword arguments. `handler.options(...).args(...)` gives a row options
     of its own. One statement for each 5 000 rows, one notification for each lane and statement. Of rows with equal
-    unique keys the first has the job. With `on_conflict="raise"` it is all or none: a savepoint holds them.
+    unique keys the first has the job; of several that replace or reschedule it the last counts. With any `on_conflict`
+    but "ignore" it is all or none: a savepoint holds them.
 
     Raises: as `enqueue`; the path of an ArgsError begins with the row, `rows[3].args.to`.
     """
@@ -68,11 +72,12 @@ def enqueue_many_async(
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """The jobs of one call, and which of them must be new."""
+    """The jobs of one call, which of them must be new, and whether an error may come when some are inserted."""
 
     common: dict[str, Any]
     jobs: list[NewJob]
     must_be_new: list[bool]
+    may_fail: bool
 
 
 def _prepare(handler: Kind[...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Batch:
@@ -103,21 +108,50 @@ def _row(kind: Kind[...], row: Args[...] | Mapping[str, Any], n: int) -> tuple[s
 
 def _batch(kind: Kind[...], rows: list[tuple[str, Options]]) -> _Batch:
     now = datetime.now(UTC)  # only to tell whether a worker need be woken; when a job is due, the database says
-    jobs = [NewJob({**options.binds(), "args": text}, options.is_later(now)) for text, options in rows]
+    jobs = [_new_job(text, options, now) for text, options in rows]
     common = {"kind": kind.kind, "callsite": callsite()}
-    return _Batch(common, jobs, [options.on_conflict == "raise" for _, options in rows])
+    keyed = [options for _, options in rows if options.is_keyed]
+    may_fail = any(options.on_conflict not in (None, "ignore") for options in keyed)
+    may_fail = may_fail or (bool(keyed) and current_id() is not None)
+    return _Batch(common, jobs, [options.on_conflict == "raise" for _, options in rows], may_fail)
+
+
+def _new_job(text: str, options: Options, now: datetime) -> NewJob:
+    options.demand_sense()
+    change = options.on_conflict if options.on_conflict in ("replace", "reschedule") else None
+    return NewJob({**options.binds(), "args": text}, options.is_later(now), change)
 
 
 def _insert(bind: Bind, batch: _Batch) -> Enqueued:
+    if watchers:
+        return _watched(_insert_one, bind, batch)[0]
+    return _insert_one(bind, batch)[0]
+
+
+def _insert_one(bind: Bind, batch: _Batch) -> list[Enqueued]:
     answer = inserting.insert(connection_of(bind, "enqueue"), batch.jobs[0], batch.common)
-    return _accept(answer, batch.must_be_new[0])
+    return [_accept(answer, batch.must_be_new[0])]
 
 
 def _insert_many(bind: Bind, batch: _Batch) -> list[Enqueued]:
     if not batch.jobs:
         return []
+    return _watched(_insert_all, bind, batch) if watchers else _insert_all(bind, batch)
+
+
+def _watched(insert: Callable[[Bind, _Batch], list[Enqueued]], bind: Bind, batch: _Batch) -> list[Enqueued]:
+    queues = {job.binds["queue"] for job in batch.jobs}
+    with watched(batch.common["kind"], queues, len(batch.jobs)) as outgoing:
+        metas = [outgoing.with_carried(job.binds["meta"]) for job in batch.jobs]
+        jobs = [replace(job, binds={**job.binds, "meta": meta}) for job, meta in zip(batch.jobs, metas, strict=True)]
+        enqueued = insert(bind, replace(batch, jobs=jobs))
+        outgoing.created += [each.id for each in enqueued if each.created]
+    return enqueued
+
+
+def _insert_all(bind: Bind, batch: _Batch) -> list[Enqueued]:
     connection = connection_of(bind, "enqueue_many")
-    with connection.begin_nested() if any(batch.must_be_new) else nullcontext():
+    with connection.begin_nested() if batch.may_fail else nullcontext():
         answers = inserting.insert_many(connection, batch.jobs, batch.common)
         return [_accept(answer, must) for answer, must in zip(answers, batch.must_be_new, strict=True)]
 
@@ -126,4 +160,7 @@ def _accept(answer: Answer, must_be_new: bool) -> Enqueued:
     if must_be_new and not answer.created:
         problem = f"unique key {answer.key!r} is held by job {answer.id}"
         raise UniqueKeyError(problem, key=answer.key or "", holder=answer.id)
-    return Enqueued(answer.id, answer.created)
+    if not answer.created and answer.id == current_id():
+        problem = f"unique key {answer.key!r} is held by job {answer.id}, which is the one that runs here"
+        raise UniqueKeyError(f"{problem}: give the next one another key", key=answer.key or "", holder=answer.id)
+    return Enqueued(answer.id, answer.created, answer.changed)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobq.errors import JobqError, NotEndedError, NotPendingError, UniqueKeyError, UnknownJobError
+from jobq.spans import moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def refuse_cancel(id: int, row: Any | None) -> Refusal:  # noqa: A002
     elif row.state == "pending":
         why = "has just gone back to pending: try again"
     else:
-        why = f"has ended already: {row.state}, {row.outcome or 'ok'} at {row.finished_at:%Y-%m-%d %H:%M:%S%z}"
+        why = f"has ended already, at {moment(row.finished_at)}: {row.state}, {row.outcome or 'ok'}"
     return Refusal(id, NotPendingError(f"job {id} {why}", id=id, state=row.state))
 
 

@@ -7,17 +7,20 @@ import inspect
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
 from datetime import timedelta
-from types import FrameType, MappingProxyType
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from jobq import checks
-from jobq.backoff import Exponential, RetryPolicy
+from jobq.backoff import Exponential, NoRetryOn, RetryPolicy
 from jobq.errors import OptionError, OptionTypeError, RegistrationError
 from jobq.events import ErrorCallback
 from jobq.handlers import Handler, P, R
 from jobq.options import OnInterrupt, Priority, Settings, Unique
+from jobq.pausing import PauseOn
+from jobq.periodic import Periodic, place_of
+from jobq.queue_settings import QueueSettings
+from jobq.throttle import Throttle
 
 Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
 Around: TypeAlias = Callable[[], AbstractContextManager[Any] | AbstractAsyncContextManager[Any]]
@@ -25,23 +28,12 @@ L = TypeVar("L", bound="Callable[[], AsyncIterator[Any] | AbstractAsyncContextMa
 A = TypeVar("A", bound=Around)
 C = TypeVar("C", bound=ErrorCallback)
 
-HIGHEST_WEIGHT = 1000
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSettings:
-    """What code says of a queue. `weight`, 1 to 1000: its share of the claims while others have work too."""
-
-    weight: int = 1
-
-    def __post_init__(self) -> None:
-        checks.whole("weight", self.weight, 1, HIGHEST_WEIGHT)
-
-
-class Registry:
+class Registry(Periodic):
     """A module's handlers, for an App to include. `queue`: where their jobs go unless they say otherwise."""
 
     def __init__(self, *, queue: str = "default") -> None:
+        super().__init__()
         self._queue = checks.name("queue", queue)
         self._handlers: dict[str, Handler[..., Any]] = {}
         self._places: dict[str, str] = {}
@@ -62,6 +54,7 @@ class Registry:
         max_attempts: int = 5,
         timeout: timedelta | None = None,
         retry: RetryPolicy = Exponential(),  # noqa: B008  # frozen
+        no_retry_on: NoRetryOn = (),
         unique: Unique = False,
         executor: str = "auto",
         on_interrupt: OnInterrupt = "retry",
@@ -70,9 +63,10 @@ class Registry:
         """Register the decorated function for a kind: written out, so that renaming the function changes nothing.
 
         The function's signature is the schema of the args. `max_attempts`, 1 to 32767: so many failures and the job is
-        dead. `retry`: `(failures, error) -> delay`, None for dead at once. `executor` "auto": async functions in the
-        loop, others in threads. `on_interrupt` "fail": dead when its worker dies, rather than run again. `keep`: for
-        how long the ended job is kept. The rest are the defaults of `options`.
+        dead. `retry`: `(failures, error) -> delay`, None for dead at once; `no_retry_on`: exceptions that end the job
+        as dead at once, as TimeoutError does that stands in it when the job outlives its `timeout`. `executor` "auto":
+        async functions in the loop, others in threads. `on_interrupt` "fail": dead when its worker dies, rather than
+        run again. `keep`: for how long the ended job is kept. The rest are the defaults of `options`.
 
         Raises: RegistrationError, OptionError, OptionTypeError.
         """
@@ -85,6 +79,7 @@ class Registry:
             max_attempts=max_attempts,
             timeout=timeout,
             retry=retry,
+            no_retry_on=no_retry_on,
             unique=unique,
             executor=executor,
             on_interrupt=on_interrupt,
@@ -94,7 +89,7 @@ class Registry:
         def register(function: Callable[P, R]) -> Handler[P, R]:
             caller = sys._getframe(1)
             handler = Handler(kind, function, settings, localns=caller.f_locals)
-            self._add(handler, _place(caller))
+            self._add(handler, place_of(caller))
             return handler
 
         return register
@@ -144,36 +139,63 @@ class App(Registry):
         return tuple(self._on_error)
 
     def include(self, registry: Registry) -> None:
-        """Take over the handlers of a registry, also those that it gets later.
+        """Take over the handlers and schedules of a registry, also those that it gets later.
 
-        Raises: RegistrationError, when a kind is taken or a type in a signature cannot be found.
+        Raises: RegistrationError, when a kind or a schedule's name is taken or a type in a signature cannot be found.
         """
         if not isinstance(registry, Registry) or isinstance(registry, App):
             raise OptionTypeError(f"include: expected a jobq.Registry, got {type(registry).__name__}")
         for kind, handler in registry.handlers.items():
             handler.resolve()
             self._refuse_taken(handler, registry._places[kind])
+        self._refuse_schedules(registry)
+        self._take_schedules(registry)
         self._handlers.update(registry._handlers)
         self._places.update(registry._places)
         if self not in registry._included_in:
             registry._included_in.append(self)
 
-    def queue(self, name: str, /, *, weight: int = 1) -> None:
-        """Say something of a queue: the default, that what is set in the database overrules.
+    def queue(
+        self,
+        name: str,
+        /,
+        *,
+        weight: int = 1,
+        fifo: bool = False,
+        concurrency: int | None = None,
+        throttle: Throttle | None = None,
+        timeout: timedelta | None = None,
+        pause_on: PauseOn | None = None,
+    ) -> None:
+        """Say something of a queue. Weight and limit are defaults: what is set in the database overrules them.
 
-        `weight`, 1 to 1000: its share of the claims while other queues have work too.
+        `weight`, 1 to 1000: its share of the claims while other queues have work too. `fifo`: one job at a time in the
+        whole fleet, by (priority, run_at, id), and a job that is retried keeps its place. `concurrency`, 1 to 1000: so
+        many jobs at a time in the whole fleet, in no strict order. `throttle`, for one of these two: how long the queue
+        waits after a job (`per_minute`). `timeout`: of handlers that have none of their own. `pause_on`: the errors
+        that let the queue stand still instead of failing the job (`http_status`).
+
+        Raises: OptionError, OptionTypeError.
         """
-        settings = QueueSettings(weight=weight)
-        if self._queues.setdefault(checks.name("queue", name), settings) != settings:
-            raise OptionError(f"queue {name!r} is declared twice: weight {self._queues[name].weight} and {weight}")
+        settings = QueueSettings(
+            weight=weight,
+            fifo=fifo,
+            concurrency=concurrency,
+            throttle=throttle,
+            timeout=timeout,
+            pause_on=pause_on,
+        )
+        earlier = self._queues.setdefault(checks.name("queue", name), settings)
+        if difference := earlier.differs_from(settings):
+            raise OptionError(f"queue {name!r} is declared twice: {difference}")
 
-    def around(self, factory: A, /) -> A:
+    def around(self, factory: A, /, *, outermost: bool = False) -> A:
         """Enter the context manager that `factory()` gives around each job (Flask's `app.app_context`).
 
-        An async one can be entered for async handlers only.
+        An async one can be entered for async handlers only. `outermost`: before those that are there already.
         """
         _needs_callable("around", factory)
-        self._around.append(factory)
+        self._around.insert(0 if outermost else len(self._around), factory)
         return factory
 
     def lifespan(self, function: L, /) -> L:
@@ -200,10 +222,6 @@ class App(Registry):
 def _needs_callable(option: str, value: object) -> None:
     if not callable(value):
         raise OptionTypeError(f"{option}: expected a callable, got {checks.show(value)}")
-
-
-def _place(frame: FrameType) -> str:
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _both(taken: str, place: str) -> str:

@@ -1,23 +1,25 @@
-"""What `jobq.stats` says, as values; a queue that is idle is there too, with zeros."""
+"""What `jobq.stats` and `jobq.workers` say, as values; a queue that is idle is there too, with zeros."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from jobq.model import State
 
-READY_LIMIT = 10_000  # what is ready or scheduled is counted so far in each queue: exact counts of a backlog are dear
+READY_LIMIT = 10_000  # ready, scheduled and dead jobs are counted so far in each queue: exact counts of many are dear
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """One queue. `ready` and `scheduled` stop at READY_LIMIT: then `more_ready` and `more_scheduled` are True.
+    """One queue. `ready`, `scheduled` and `dead` stop at READY_LIMIT: then `more_ready` ... are True.
 
     `oldest_due` is the age of the oldest job that is due and not running, None when there is none: the number to
-    alert on. `rate_per_second` is what finished (done or dead) in the last minute.
+    alert on. `running` are counted among the first 10 500 due jobs of each priority, where claims take them. `dead` are
+    those that are kept; `done` and `cancelled` are what ended in the last 24 hours. `rate_per_second` is what finished
+    (done or dead) in the last minute. Where very many ended just now, `more_done` is True and these three are too low.
     """
 
     queue: str
@@ -33,11 +35,16 @@ class QueueStats:
     pause_reason: str | None = None
     more_ready: bool = False
     more_scheduled: bool = False
+    more_done: bool = False
+    more_dead: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class KindStats:
-    """How long the last attempts of one kind took that ended (done or dead) in the last hour."""
+    """How long the last attempts of one kind took that ended (done or dead) in the last hour.
+
+    `finished` and `longest` are exact, `p50` and `p95` to within a tenth.
+    """
 
     kind: str
     finished: int
@@ -47,27 +54,47 @@ class KindStats:
 
 
 @dataclass(frozen=True, slots=True)
+class OutcomeStats:
+    """How many jobs of a kind ended so in the last 24 hours; `outcome` is ok, fail, skip or err."""
+
+    queue: str
+    kind: str
+    state: State
+    outcome: str
+    finished: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """The whole installation at one moment of the database's clock.
 
-    `states` counts the jobs there are; `pending` is a lower bound where `more_pending` is True. `unknown_kinds`: how
-    many jobs wait for a kind that no live worker has a handler for; they wait until one does.
+    `states` counts the jobs there are, of done and cancelled ones those of the last 24 hours; `pending` is a lower
+    bound where `more_pending` is True. `unknown_kinds`: how many jobs wait for a kind that no live worker has a handler
+    for, as far as ready and scheduled jobs are counted; they wait until one does.
+
+    What ended before `summed_until` comes from sums by the minute, which the leader among the workers keeps; what ended
+    since is counted now. None: nothing is summed yet.
     """
 
     at: datetime
     queues: tuple[QueueStats, ...] = ()
     kinds: tuple[KindStats, ...] = ()
+    outcomes: tuple[OutcomeStats, ...] = ()
     states: Mapping[State, int] = field(default_factory=dict)
     more_pending: bool = False
     oldest_due: timedelta | None = None
     dead_last_hour: int = 0
     live_workers: int = 0
     unknown_kinds: Mapping[str, int] = field(default_factory=dict)
+    summed_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A worker's row. One whose lease ran out is not `alive`: its jobs are about to be given to others."""
+    """A worker's row. One whose lease ran out is not `alive`: its jobs are about to be given to others.
+
+    `is_leader`: it is the one that cleans and sums up.
+    """
 
     id: int
     name: str
@@ -80,96 +107,9 @@ class WorkerRow:
     started_at: datetime
     lease_until: datetime
     alive: bool
+    is_leader: bool
     running: int
     read_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """The rows that the statements of stats gave."""
-
-    at: datetime
-    live_workers: int
-    waiting: Iterable[Any]
-    held: Iterable[Any]
-    ended: Iterable[Any]
-    known: Iterable[Any]
-    durations: Iterable[Any]
-
-
-def stats_of(counts: Counts) -> Stats:
-    """Every count once, put together by queue."""
-    by_queue: dict[str, dict[str, Any]] = {}
-    _add_known(by_queue, counts.known)
-    _add_waiting(by_queue, counts.waiting, counts.at)
-    unknown = _add_held(by_queue, counts.held)
-    dead_last_hour = _add_ended(by_queue, counts.ended)
-    queues = tuple(QueueStats(queue=name, **by_queue[name]) for name in sorted(by_queue))
-    return Stats(
-        at=counts.at,
-        queues=queues,
-        kinds=tuple(_kind(row) for row in counts.durations),
-        states=_states(queues),
-        more_pending=any(queue.more_ready or queue.more_scheduled for queue in queues),
-        oldest_due=max((queue.oldest_due for queue in queues if queue.oldest_due is not None), default=None),
-        dead_last_hour=dead_last_hour,
-        live_workers=counts.live_workers,
-        unknown_kinds=unknown,
-    )
-
-
-def _add_known(by_queue: dict[str, dict[str, Any]], rows: Iterable[Any]) -> None:
-    for row in rows:
-        numbers = by_queue.setdefault(row.queue, {})
-        if row.paused_until is not None:
-            numbers.update(paused_until=row.paused_until, pause_reason=row.reason)
-
-
-def _add_waiting(by_queue: dict[str, dict[str, Any]], rows: Iterable[Any], at: datetime) -> None:
-    for row in rows:
-        by_queue.setdefault(row.queue, {}).update(
-            ready=min(int(row.ready), READY_LIMIT),
-            more_ready=row.ready > READY_LIMIT,
-            scheduled=min(int(row.scheduled), READY_LIMIT),
-            more_scheduled=row.scheduled > READY_LIMIT,
-            oldest_due=None if row.oldest is None else max(at - row.oldest, timedelta(0)),
-        )
-
-
-def _add_held(by_queue: dict[str, dict[str, Any]], rows: Iterable[Any]) -> dict[str, int]:
-    unknown: dict[str, int] = {}
-    for row in rows:
-        numbers = by_queue.setdefault(row.queue, {})
-        numbers["running"] = numbers.get("running", 0) + row.running
-        if row.unknown:
-            unknown[row.kind] = unknown.get(row.kind, 0) + row.unknown
-    return dict(sorted(unknown.items()))
-
-
-def _add_ended(by_queue: dict[str, dict[str, Any]], rows: Iterable[Any]) -> int:
-    dead_last_hour = 0
-    for row in rows:
-        numbers = by_queue.setdefault(row.queue, {})
-        numbers[row.state] = row.kept
-        if row.state != State.CANCELLED:
-            numbers["rate_per_second"] = numbers.get("rate_per_second", 0.0) + row.last_minute / 60
-        if row.state == State.DEAD:
-            dead_last_hour += row.last_hour
-    return dead_last_hour
-
-
-def _states(queues: Iterable[QueueStats]) -> dict[State, int]:
-    totals = dict.fromkeys(State, 0)
-    for queue in queues:
-        totals[State.PENDING] += queue.ready + queue.scheduled
-        for state in (State.RUNNING, State.DONE, State.DEAD, State.CANCELLED):
-            totals[state] += getattr(queue, state)
-    return totals
-
-
-def _kind(row: Any) -> KindStats:
-    p50, p95, longest = (timedelta(seconds=max(float(span), 0)) for span in (row.p50, row.p95, row.longest))
-    return KindStats(row.kind, row.finished, p50, p95, longest)
 
 
 def worker_of(row: Mapping[Any, Any]) -> WorkerRow:

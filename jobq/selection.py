@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,10 +14,11 @@ from sqlalchemy.orm import Session, scoped_session
 from jobq.bind import AsyncBind, Bind, connection_of, needs_bind, over
 from jobq.callsite import callsite
 from jobq.codec import MAX_BYTES
-from jobq.errors import ArgsError, JobqError, UniqueKeyError
+from jobq.errors import ArgsError, JobqError, OptionError, UniqueKeyError
 from jobq.handlers import Kind, needs_kind
 from jobq.labels import FromRow, Unfit, labelled
 from jobq.options import Options
+from jobq.outgoing import watched, watchers
 from jobq.statements import enqueue_select as statements
 from jobq.store.inserting import holder_of, insert_select
 
@@ -51,7 +52,7 @@ def enqueue_select_async(
 class _Prepared:
     """A call that is checked: what to send, and what each of the conditions means that rows may be unfit by."""
 
-    statement: sa.CompoundSelect[Any]
+    statement: sa.Executable
     binds: dict[str, Any]
     unfit: tuple[Unfit, ...]
     is_later: bool
@@ -61,6 +62,9 @@ class _Prepared:
 def _prepare(handler: Kind[...], select: sa.SelectBase, options_from: Iterable[FromRow]) -> _Prepared:
     kind = needs_kind(handler)
     options = kind.effective()
+    if options.changes_holder:
+        raise OptionError(f"on_conflict: enqueue_select cannot {options.on_conflict} jobs, enqueue_many can")
+    options.demand_sense()
     rows, unfit = labelled(kind, select, options_from)
     must_be_new = options.is_keyed and options.on_conflict == "raise"
     statement = statements.enqueue_select(rows, most_bytes=MAX_BYTES, keyed=options.is_keyed, must_be_new=must_be_new)
@@ -69,11 +73,22 @@ def _prepare(handler: Kind[...], select: sa.SelectBase, options_from: Iterable[F
 
 def _binds(kind: Kind[...], options: Options) -> dict[str, Any]:
     binds = {**options.binds(), "kind": kind.kind, "callsite": callsite()}
-    unused = {"unique_key"} if options.is_keyed else {"unique_key", "unique_names"}
+    unused = {"unique_key", "max_wait"} if options.is_keyed else {"unique_key", "max_wait", "unique_names"}
     return {name: value for name, value in binds.items() if name not in unused}
 
 
 def _insert(bind: Bind, prepared: _Prepared) -> int:
+    if not watchers:
+        return _insert_selected(bind, prepared)
+    binds = prepared.binds
+    with watched(binds["kind"], [binds["queue"]], None) as outgoing:
+        outgoing.number = _insert_selected(
+            bind, replace(prepared, binds={**binds, "meta": outgoing.with_carried(binds["meta"])})
+        )
+    return outgoing.number
+
+
+def _insert_selected(bind: Bind, prepared: _Prepared) -> int:
     connection = connection_of(bind, "enqueue_select")
     _flush(bind)
     with connection.begin_nested() if prepared.must_be_new else nullcontext():

@@ -75,7 +75,15 @@ finished_jobs = sa.Table(
 )
 finished_jobs.c.id.autoincrement = False
 sa.Index("finished_jobs_expires", finished_jobs.c.expires_at)
-sa.Index("finished_jobs_finished", finished_jobs.c.finished_at, postgresql_using="brin")
+# autosummarize: of the newest pages, which are asked for most, only a vacuum would make entries else.
+sa.Index(
+    "finished_jobs_finished", finished_jobs.c.finished_at,
+    postgresql_using="brin", postgresql_with={"autosummarize": "on"},
+)  # fmt: skip
+sa.Index(
+    "finished_jobs_dead", finished_jobs.c.queue, finished_jobs.c.finished_at,
+    postgresql_where=sa.text("state = 'dead'"),
+)  # fmt: skip
 sa.Index("finished_jobs_recent", finished_jobs.c.kind, sa.text("md5(args::text)"), finished_jobs.c.finished_at)
 
 # The lease belongs to the worker process: a job runs if, and only if, its worker's row is here and knows it.
@@ -89,30 +97,35 @@ workers = sa.Table(
     sa.Column("version", sa.Text),
     sa.Column("queues", ARRAY(sa.Text)),
     sa.Column("kinds", ARRAY(sa.Text)),
+    sa.Column("schedules", ARRAY(sa.Text)),
     sa.Column("concurrency", sa.Integer),
     sa.Column("started_at", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
     sa.Column("lease", INTERVAL, nullable=False),
     sa.Column("lease_until", TIMESTAMP, nullable=False),
 )
 
-# The right to run one job of a limited queue.
+# The right to run one job of a limited queue, and the attempt that has it: worker_id, job_id and attempt are its fence.
 slots = sa.Table(
     "slots",
     metadata,
     sa.Column("queue", sa.Text, primary_key=True),
     sa.Column("n", sa.SmallInteger, primary_key=True, autoincrement=False),
     sa.Column("worker_id", sa.BigInteger),
+    sa.Column("job_id", sa.BigInteger),
+    sa.Column("attempt", sa.Integer),
     sa.Column("ready_at", TIMESTAMP, nullable=False, server_default=sa.text("'-infinity'")),
 )
 
-# What every worker obeys, whatever its code says.
+# What every worker obeys, whatever its code says. NULL in weight or fifo: nobody has said anything of the weight, or of
+# a limit, so that the next code that does is heard. A limit is one job in order (fifo), `concurrency` jobs, or none.
 queues = sa.Table(
     "queues",
     metadata,
     sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("weight", sa.Integer, nullable=False, server_default=sa.text("1")),
+    sa.Column("weight", sa.Integer),
     sa.Column("concurrency", sa.SmallInteger),
-    sa.Column("fifo", sa.Boolean, nullable=False, server_default=sa.text("false")),
+    sa.Column("fifo", sa.Boolean),
+    sa.Column("paused_at", TIMESTAMP),
     sa.Column("paused_until", TIMESTAMP),
     sa.Column("pause_reason", sa.Text),
     sa.CheckConstraint(f"name ~ '{NAME_RULE}'", name="queues_name_check"),
@@ -129,18 +142,31 @@ kinds = sa.Table(
     sa.Column("timeout", INTERVAL),
     sa.Column("keep", INTERVAL),
     sa.Column("on_interrupt", sa.Text, nullable=False, server_default=sa.text("'retry'")),
+    sa.Column("priority", sa.SmallInteger, nullable=False, server_default=sa.text("1")),
+    sa.Column("unique_names", sa.Text),  # which args derive a unique key: by commas, empty for all, NULL for no key
     sa.Column("updated_at", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
     sa.CheckConstraint("on_interrupt IN ('retry', 'fail')", name="kinds_on_interrupt_check"),
 )
 
+# What code says of its schedules, how far each has got, and what became of its ticks. `last_tick` begins as the moment
+# when the schedule was first seen; each later one has had exactly one fate.
 schedules = sa.Table(
     "schedules",
     metadata,
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("form", sa.Text, nullable=False),
     sa.Column("expression", sa.Text, nullable=False),
-    sa.Column("last_tick", TIMESTAMP),
+    sa.Column("timezone", sa.Text, nullable=False, server_default=sa.text("'UTC'")),
+    sa.Column("catch_up", sa.Text, nullable=False, server_default=sa.text("'once'")),
+    sa.Column("job", JSONB, nullable=False, server_default=sa.text("'{}'")),
+    sa.Column("first_seen_at", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
+    sa.Column("last_tick", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
     sa.Column("last_fate", sa.Text),
+    sa.Column("enqueued", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    sa.Column("skipped", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    sa.Column("missed", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    sa.CheckConstraint("last_fate IN ('enqueued', 'skipped', 'missed')", name="schedules_last_fate_check"),
 )
 
 # The lease of the one worker that maintains; a term number tells a deposed leader from the one in office.
@@ -151,6 +177,24 @@ leader = sa.Table(
     sa.Column("worker_id", sa.BigInteger),
     sa.Column("term", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     sa.Column("lease_until", TIMESTAMP, nullable=False, server_default=sa.text("'-infinity'")),
+    sa.Column("summed_until", TIMESTAMP),
+)
+
+# What ended in one minute or hour, counted by the leader: history without reading finished_jobs. How long attempts took
+# is counted in buckets that grow by the fourth root of 2, from 1 ms on: bucket buckets[i] has counts[i] of them.
+sums = sa.Table(
+    "sums",
+    metadata,
+    sa.Column("minutes", sa.SmallInteger, primary_key=True, autoincrement=False),  # 1 or 60
+    sa.Column("starts_at", TIMESTAMP, primary_key=True),
+    sa.Column("queue", sa.Text, primary_key=True),
+    sa.Column("kind", sa.Text, primary_key=True),
+    sa.Column("state", sa.Text, primary_key=True),
+    sa.Column("word", sa.Text, primary_key=True),
+    sa.Column("finished", sa.Integer, nullable=False),
+    sa.Column("longest", INTERVAL),
+    sa.Column("buckets", ARRAY(sa.SmallInteger), nullable=False),
+    sa.Column("counts", ARRAY(sa.Integer), nullable=False),
 )
 
 # Storage options, which SQLAlchemy cannot say and `alembic check` does not see; a test reads them from the catalog.
@@ -163,6 +207,7 @@ STORAGE = {
         "vacuum_truncate": "off",
     },
     "workers": {"fillfactor": "10"},
+    "slots": {"fillfactor": "10"},
 }
 
 # The view is described apart from `metadata`, so that no autogenerate takes it for a table.
@@ -173,7 +218,7 @@ all_jobs = sa.Table(
 )
 
 
-def all_jobs_select() -> sa.CompoundSelect[Any]:
+def all_jobs_select() -> sa.Executable:
     """What the view `all_jobs` shows: waiting and running jobs, then ended ones, in one shape."""
     state = sa.case((jobs.c.worker_id.is_(None), "pending"), else_="running")
     only_ended: dict[str, sa.ColumnElement[Any]] = {

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from jobq.backoff import RetryPolicy, delay_after
+from jobq.backoff import NoRetryOn, RetryPolicy, delay_after
 from jobq.describe import class_name, message_of, storable
 from jobq.errors import ArgsError
 from jobq.model import State
-from jobq.outcomes import Ok, Outcome, Permanent, Snooze
+from jobq.outcomes import Ok, Outcome, PauseQueue, Permanent, Snooze
 
 ENDS_WELL = frozenset({"ok", "fail", "skip"})
 
@@ -28,38 +28,50 @@ class Ended:
 class Verdict:
     """The state that a job goes to; `delay` is counted by the database, None leaves run_at as it is.
 
-    `counted`: the error counts as a failure and is kept in the job's history.
+    `counted`: the error counts as a failure and is kept in the job's history. `pause`: its queue stands still.
     """
 
     state: State
     outcome: str | None = None
     delay: timedelta | None = None
     counted: bool = False
+    pause: PauseQueue | None = None
 
     @property
     def word(self) -> str:
-        """One word for logs and counters: ok, fail, skip, retry, dead, snooze."""
+        """One word for logs and counters: ok, fail, skip, retry, dead, snooze, pause."""
         if self.state is State.DONE:
             return (self.outcome or "ok").partition(":")[0]
         if self.state is State.DEAD:
             return "dead"
+        if self.pause is not None:
+            return "pause"
         return "retry" if self.counted else "snooze"
 
 
-def judge(ended: Ended, *, failures: int, max_attempts: int, retry: RetryPolicy) -> Verdict:
+def judge(
+    ended: Ended, *, failures: int, max_attempts: int, retry: RetryPolicy, no_retry_on: NoRetryOn = ()
+) -> Verdict:
     """`failures` is the number before this attempt."""
     error = ended.error
     if error is None:
         return _judge_value(ended.value)
     if isinstance(error, Snooze):
         return Verdict(State.PENDING, delay=error.delay)
+    if isinstance(error, PauseQueue):
+        return Verdict(State.PENDING, pause=error)
     outcome = storable(f"err: {class_name(error)}: {message_of(error)}")
-    if isinstance(error, (Permanent, ArgsError)) or failures + 1 >= max_attempts:
+    if _is_final(error, no_retry_on) or failures + 1 >= max_attempts:
         return Verdict(State.DEAD, outcome, counted=True)
     delay = delay_after(retry, failures + 1, error)
     if delay is None:
         return Verdict(State.DEAD, outcome, counted=True)
     return Verdict(State.PENDING, outcome, delay=delay, counted=True)
+
+
+def _is_final(error: BaseException, no_retry_on: NoRetryOn) -> bool:
+    """Whether no retry would mend it. As `except` decides: by the classes alone, nothing of the user's is called."""
+    return any(kind in (Permanent, ArgsError, *no_retry_on) for kind in type(error).__mro__)
 
 
 def check_value(value: Any) -> Ended:

@@ -20,17 +20,25 @@ LAYERS = [
     "jobq.errors jobq.model jobq.outcomes",
     "jobq.context",
     "jobq.backoff jobq.callsite jobq.codec jobq.describe jobq.embedded jobq.events jobq.fairness"
-    " jobq.faults jobq.keys jobq.refusals jobq.report jobq.retention jobq.tables jobq.urls",
-    "jobq.bind jobq.checks jobq.notify jobq.reading jobq.verdict",
-    "jobq.options",
+    " jobq.faults jobq.histogram jobq.keys jobq.outgoing jobq.pausing jobq.pooler jobq.readings"
+    " jobq.report jobq.retention jobq.spans jobq.tables jobq.urls",
+    "jobq.bind jobq.checks jobq.diagnosis jobq.notify jobq.reading jobq.refusals jobq.source"
+    " jobq.tally jobq.throttle jobq.verdict",
+    "jobq.answers jobq.options jobq.queue_settings jobq.schedule",
     "jobq.handlers",
+    "jobq.periodic",
     "jobq.registry",
     "jobq.statements",
     "jobq.labels jobq.store jobq.which",
     "jobq_migrations",
-    "jobq.admin jobq.bulk jobq.database jobq.producer jobq.schema jobq.selection",
-    "jobq.executors",
+    "jobq.admin jobq.bulk jobq.checking jobq.cleaner jobq.database jobq.explain jobq.lookup jobq.producer jobq.queueing"
+    " jobq.scheduling jobq.schema jobq.selection",
+    "jobq.executors jobq.inspection",
     "jobq.worker",
+    "jobq.child",
+    "jobq.testing",
+    "jobq.pytest_plugin",
+    "jobq.metrics jobq.sentry jobq.tracing",
     "jobq",
     "jobq_cli",
     "jobq.__main__",
@@ -158,6 +166,22 @@ def test_f53_importing_jobq_loads_nothing_heavy() -> None:
     assert loaded_by("import jobq") & HEAVY == set()
 
 
+HELP = """
+import contextlib, io
+from jobq_cli.app import run
+with contextlib.redirect_stdout(io.StringIO()):
+    assert [run(each) for each in (["--help"], ["run", "--help"], ["health", "--help"])] == [0, 0, 0]
+"""
+
+
+def test_f53_the_extras_are_loaded_only_where_they_are_used() -> None:
+    extras = {"prometheus_client", "opentelemetry", "sentry_sdk"}
+
+    assert loaded_by("import jobq\njobq.Worker, jobq.health, jobq.enqueue") & extras == set()
+    assert loaded_by(HELP) & extras == set()
+    assert "prometheus_client" in loaded_by("import jobq.metrics")
+
+
 def test_f53_what_a_web_application_uses_loads_neither_worker_nor_command_line_nor_migrations() -> None:
     loaded = loaded_by(
         "import jobq\n"
@@ -169,6 +193,13 @@ def test_f53_what_a_web_application_uses_loads_neither_worker_nor_command_line_n
     )
 
     assert loaded & {"sqlalchemy.ext.asyncio", "typer", "alembic", "psycopg", "jobq.worker", "jobq_cli"} == set()
+
+
+def test_f53_cronsim_is_loaded_by_the_first_cron_schedule_and_not_before() -> None:
+    others = "import jobq, datetime\njobq.App().every(datetime.timedelta(hours=1)), jobq.when(bool)"
+
+    assert "cronsim" not in loaded_by(others)
+    assert "cronsim" in loaded_by("import jobq\njobq.cron('@daily')")
 
 
 def test_the_command_line_loads_its_commands_when_they_are_asked_for() -> None:

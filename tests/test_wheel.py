@@ -33,6 +33,14 @@ def test_the_wheel_says_that_it_is_typed(wheel: Path) -> None:
         assert {"jobq/py.typed", "jobq_cli/py.typed", "jobq_migrations/py.typed"} <= set(archive.namelist())
 
 
+def test_the_wheel_tells_pytest_of_its_fixtures(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
+        said = archive.read(name).decode()
+
+    assert "[pytest11]\njobq = jobq.pytest_plugin" in said
+
+
 def test_f57_the_migrations_are_found_from_an_installed_wheel(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")

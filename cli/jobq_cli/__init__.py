@@ -8,6 +8,12 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """The entry point `jobq`."""
-    from jobq_cli.app import run
+    from jobq_cli.signals import exit_code, take_sigterm
 
-    sys.exit(run(sys.argv[1:]))
+    take_sigterm()
+    try:
+        from jobq_cli.app import run
+
+        sys.exit(run(sys.argv[1:]))
+    except KeyboardInterrupt as stop:  # while the commands are imported: `run` sees to it later
+        sys.exit(exit_code(stop))

@@ -1,6 +1,7 @@
 """The commands of `jobq`, and what becomes of whatever one of them raises.
 
-Exit codes: 0 done, 1 failure, 2 wrong usage, 130 interrupted, 141 the reader of a pipe went away (as for any tool).
+Exit codes: 0 done, 1 failure, 2 wrong usage, 130 and 143 interrupted by Ctrl-C and SIGTERM, 141 the reader of a pipe
+went away (as for any tool).
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typer.main import get_command
 
 from jobq_cli.lazy import PLAIN, Entry, LazyGroup
 from jobq_cli.options import GlobalDatabaseUrl
+from jobq_cli.signals import exit_code
 
 UsageError: Any = typer.BadParameter.__base__  # of click, or of the copy of it that newer versions of typer carry
-INTERRUPTED, BROKEN_PIPE = 130, 141
+BROKEN_PIPE = 141
 
 
 class Root(LazyGroup):
@@ -30,9 +32,17 @@ class Root(LazyGroup):
         "stats": Entry("jobq_cli.commands.stats:stats", "Count what waits, runs and has ended, by queue and by kind."),
         "list": Entry("jobq_cli.commands.list:list_jobs", "List jobs, the newest first."),
         "show": Entry("jobq_cli.commands.show:show", "Show one job: its args, its timeline, every failed attempt."),
+        "why": Entry("jobq_cli.commands.why:why", "Say why a job has not run, or not finished."),
         "retry": Entry("jobq_cli.commands.retry:retry", "Run ended jobs again, by id or in bulk."),
         "cancel": Entry("jobq_cli.commands.cancel:cancel", "Cancel waiting jobs, by id or in bulk."),
+        "pause": Entry("jobq_cli.commands.pause:pause", "Let a queue stand still, for a while or until it is resumed."),
+        "resume": Entry("jobq_cli.commands.pause:resume", "End a queue's pause."),
+        "queue": Entry("jobq_cli.commands.queue:app", "What the queues are set to: weights and limits."),
+        "health": Entry("jobq_cli.commands.health:health", "Check that jobs are run; exit 1 when something is wrong."),
+        "check": Entry("jobq_cli.commands.check:check", "Check that all that is enqueued has a handler that it fits."),
         "workers": Entry("jobq_cli.commands.workers:workers", "List the workers and what they run."),
+        "schedules": Entry("jobq_cli.commands.schedules:app", "List the schedules, and run one now."),
+        "clean": Entry("jobq_cli.commands.clean:clean", "Delete ended jobs that have been kept for their time."),
         "migrate": Entry("jobq_cli.commands.migrate:migrate", "Create the tables, or bring them up to date."),
         "migration": Entry("jobq_cli.commands.migration:app", "The tables in your own Alembic history."),
         "db": Entry("jobq_cli.commands.db:app", "The database in use, and the embedded PostgreSQL."),
@@ -80,8 +90,8 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         _drop_output()
         return BROKEN_PIPE
-    except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED
+    except (KeyboardInterrupt, typer.Abort) as stop:
+        return exit_code(stop)
     except Exception as error:
         from jobq_cli.failures import report
 

@@ -57,9 +57,9 @@ def raw_connect(chosen: Target) -> Iterator[sa.Connection]:
 
 
 def engine_for(chosen: Target) -> sa.Engine:
-    """No pool, and no values in error texts."""
+    """No pool, nothing prepared (a pooler may stand in between), and no values in error texts."""
     url = chosen.url
-    ours = {"connect_timeout": CONNECT_TIMEOUT, "application_name": "jobq"}
+    ours = {"connect_timeout": CONNECT_TIMEOUT, "application_name": "jobq", "prepare_threshold": None}
     arguments = {name: value for name, value in ours.items() if name not in url.query}
     return sa.create_engine(url, poolclass=sa.NullPool, hide_parameters=True, connect_args=arguments)
 

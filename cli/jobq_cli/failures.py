@@ -26,6 +26,7 @@ def say(text: str) -> None:
 def report_usage(error: Any) -> int:
     """Wrong usage: what is wrong, and where the help is."""
     message = " ".join(error.format_message().split()).rstrip(".").removeprefix("Invalid value: ")
+    message = message.replace(": Value error, ", ": ")  # of the library that checks options, for people who write it
     context = error.ctx
     say(f"error: {message} (see: {context.command_path} --help)" if context else f"error: {message}")
     return USAGE
@@ -56,11 +57,13 @@ def _explain(error: Exception) -> str:
 
 def said_by_database(error: Any) -> str:
     """The first sentence of what the driver or the server said: details and statements may hold values."""
+    from jobq.faults import hint_for
+
     original = error.orig
     state = getattr(original, "sqlstate", None)
     primary = getattr(getattr(original, "diag", None), "message_primary", None)
     text = primary or " ".join(str(original).split())
-    hint = _HINTS.get(state or "", "")
+    hint = _HINTS.get(state or "") or hint_for(text)
     return f"the database says: {text}{f' [{state}]' if state else ''}{hint}"
 
 

@@ -45,6 +45,7 @@ JobIds: TypeAlias = Annotated[
 Queue: TypeAlias = Annotated[
     str | None, typer.Option("--queue", metavar="QUEUE", callback=_a_name, help="Only jobs of this queue.")
 ]
+QueueName: TypeAlias = Annotated[str, typer.Argument(metavar="QUEUE", callback=_a_name, help="The queue's name.")]
 Kind: TypeAlias = Annotated[
     str | None, typer.Option("--kind", metavar="KIND", callback=_a_name, help="Only jobs of this kind.")
 ]

@@ -3,56 +3,87 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 import typer
 
 from jobq import bulk
+from jobq.bulk import Extent
+from jobq.model import State
 from jobq.refusals import Refusal, Repaired
+from jobq_cli.audit import record
 from jobq_cli.connect import connect
 from jobq_cli.failures import Failed, say
+from jobq_cli.filters import Filters
+from jobq_cli.options import AsJson, DatabaseUrl, DryRun, JobIds, Yes
 from jobq_cli.output import print_json
+from jobq_cli.progress import progress
 
 SHOWN = 5  # refusals of a bulk repair that are told one by one
+Change = Callable[[sa.Connection, Sequence[int]], Repaired]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """The options that retry and cancel share."""
+
+    job_ids: JobIds = None
+    dry_run: DryRun = False
+    yes: Yes = False
+    database_url: DatabaseUrl = None
+    as_json: AsJson = False
+
+
+@dataclass(slots=True)
+class Course:
+    """How far a repair of many has come."""
+
+    changed: int = 0
+    refused: list[Refusal] = field(default_factory=list)
+
+    def add(self, repaired: Repaired) -> int:
+        """How many jobs more have been seen to."""
+        self.changed += len(repaired.ids)
+        self.refused += repaired.refused[: max(SHOWN - len(self.refused), 0)]
+        return len(repaired.ids) + len(repaired.refused)
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What is done (`retry`, `retried`), where, by which function of jobq."""
+    """What is done (`retry`, `retried`), where, by which function of jobq, to jobs in which states."""
 
     verb: str
     past: str
     table: sa.Table
-    change: Callable[[sa.Connection, Sequence[int]], Repaired]
-    as_json: bool
+    change: Change
+    states: Collection[State]
 
-    def run(
-        self, database_url: str | None, ids: Sequence[int], predicates: Sequence[Any], *, dry_run: bool, yes: bool
-    ) -> None:
-        """By ids or by predicates, not both. Exit code 1 when a job named by its id was refused."""
-        if bool(ids) == bool(predicates):
-            raise typer.BadParameter(f"give either ids or --state, --queue, --kind to say what to {self.verb}")
-        if ids and dry_run:
+    def run(self, filters: Filters, manner: Manner, *, with_state: bool) -> None:
+        """By ids or by filters, not both. Exit code 1 when a job named by its id was refused."""
+        ids = sorted(set(manner.job_ids or []))
+        if bool(ids) == (bool(filters) or with_state):
+            wanted = "give either ids or --state, --queue, --kind, --older, --newer, --arg, --error"
+            raise typer.BadParameter(f"{wanted} to say what to {self.verb}")
+        if ids and manner.dry_run:
             raise typer.BadParameter("--dry-run counts what filters choose; it does not go with ids")
-        with connect(database_url) as connection:
+        with connect(manner.database_url) as connection:
             if ids:
-                self._by_ids(connection, sorted(set(ids)))
+                self._by_ids(connection, ids, manner)
             else:
-                self._in_bulk(connection, predicates, dry_run=dry_run, yes=yes)
+                self._in_bulk(connection, filters, manner)
 
-    def _by_ids(self, connection: sa.Connection, ids: Sequence[int]) -> None:
+    def _by_ids(self, connection: sa.Connection, ids: Sequence[int], manner: Manner) -> None:
         repaired = self.change(connection, ids)
         connection.commit()
-        self._tell(repaired)
+        self._tell(repaired, manner)
         if repaired.refused:
             raise typer.Exit(1)
 
-    def _tell(self, repaired: Repaired) -> None:
-        if self.as_json:
+    def _tell(self, repaired: Repaired, manner: Manner) -> None:
+        if manner.as_json:
             print_json({"id": each, self.past: True} for each in repaired.ids)
             print_json({"id": each.id, self.past: False, "reason": str(each.error)} for each in repaired.refused)
             return
@@ -61,20 +92,19 @@ class Repair:
         for refusal in repaired.refused:
             say(f"error: {refusal.error}")
 
-    def _in_bulk(self, connection: sa.Connection, predicates: Sequence[Any], *, dry_run: bool, yes: bool) -> None:
+    def _in_bulk(self, connection: sa.Connection, filters: Filters, manner: Manner) -> None:
+        predicates = filters.where(self.table, self.states)
         extent = bulk.extent(connection, self.table, predicates)
         connection.rollback()  # nobody waits for an answer with a transaction open
-        if not dry_run and extent.matched:
-            self._ask(extent.matched, yes=yes)
-        changed, refused = 0, list[Refusal]()
-        if not dry_run:
+        course = Course()
+        if not manner.dry_run:
+            if extent.matched:
+                self._ask(extent.matched, yes=manner.yes)
             chunks = bulk.in_chunks(connection, self.table, predicates, self.change, upto=extent.highest)
-            with _progress(extent.matched) as advance:
+            with self._audited(filters, extent, course), progress(extent.matched, chunk=bulk.CHUNK) as advance:
                 for repaired in chunks:
-                    changed += len(repaired.ids)
-                    refused += repaired.refused[: max(SHOWN - len(refused), 0)]
-                    advance(len(repaired.ids) + len(repaired.refused))
-        self._summarize(extent.matched, changed, refused, dry_run=dry_run)
+                    advance(course.add(repaired))
+        self._summarize(extent.matched, course, manner)
 
     def _ask(self, matched: int, *, yes: bool) -> None:
         if yes:
@@ -85,26 +115,22 @@ class Repair:
         if not typer.confirm(f"{self.verb} {jobs}?", err=True):
             raise Failed("nothing was changed")
 
-    def _summarize(self, matched: int, changed: int, refused: Iterable[Refusal], *, dry_run: bool) -> None:
-        for refusal in refused:
+    @contextmanager
+    def _audited(self, filters: Filters, extent: Extent, course: Course) -> Iterator[None]:
+        """Also what was changed before a failure or Ctrl-C: each chunk is committed by itself."""
+        try:
+            yield
+        finally:
+            if extent.matched:
+                which = filters.described(self.states)
+                record(self.past, which=which, changed=course.changed, matched=extent.matched)
+
+    def _summarize(self, matched: int, course: Course, manner: Manner) -> None:
+        for refusal in course.refused:
             say(f"left as it is: {refusal.error}")
-        if self.as_json:
-            print_json([{"matched": matched, self.past: changed, "dry_run": dry_run}])
-        elif dry_run:
+        if manner.as_json:
+            print_json([{"matched": matched, self.past: course.changed, "dry_run": manner.dry_run}])
+        elif manner.dry_run:
             print(f"would {self.verb} {matched}")
         else:
-            print(f"{self.past} {changed} of {matched}")
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal, when there is more than a chunk to do."""
-    if total <= bulk.CHUNK or not sys.stderr.isatty():
-        yield lambda count: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    with Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda count: bar.advance(task, count)
+            print(f"{self.past} {course.changed} of {matched}")

@@ -6,9 +6,11 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Collection
+import threading
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import FrameType
 
 import anyio
 from anyio.abc import TaskStatus
@@ -18,9 +20,12 @@ from jobq import Worker, admin
 from jobq.errors import JobqError, WorkerError
 from jobq_cli.connect import Target, engine_for
 from jobq_cli.failures import FAILURE, report
+from jobq_cli.ports import Port, listening
 
 logger = logging.getLogger("jobq.run")
 LEFT_BEHIND = 70
+HURRY_SECONDS = 10.0  # after a second signal: twice what a worker takes to give back where the server does not answer
+ENDING_SECONDS = 3.0  # what is left of the process has to end: error reporters send what they hold for 2 s
 
 
 @dataclass(slots=True)
@@ -34,20 +39,27 @@ class _Told:
         self.is_at_work.set()
 
 
-async def serve(worker: Worker, target: Target, doubtful: Collection[str]) -> int:
+async def serve(worker: Worker, target: Target, doubtful: Collection[str], ports: Sequence[Port] = ()) -> int:
     """Run until a signal, SIGTERM or SIGINT: the first lets running jobs end, the second gives them back at once.
 
     Returns the exit code. Does not return when a handler was left behind: the event loop would wait for it, so the
-    process ends here. `doubtful`: queues that were asked for and that no handler names.
+    process ends here. `doubtful`: queues that were asked for and that no handler names. Raises: Failed, when one of the
+    ports cannot be listened on.
     """
     told, code = _Told(), 0
-    async with anyio.create_task_group() as group:
+    async with listening(ports) as numbers, anyio.create_task_group() as group:
+        _say_ports(ports, numbers)
         await group.start(_obey, worker, told)
         if doubtful:
             group.start_soon(_warn, told, target, doubtful)
         code = await _work(worker, told)
         group.cancel_scope.cancel()
     return code
+
+
+def _say_ports(ports: Sequence[Port], numbers: Sequence[int]) -> None:
+    for port, number in zip(ports, numbers, strict=True):
+        logger.info("answers %s on %s port %d", ", ".join(port.pages), port.host, number)
 
 
 async def _work(worker: Worker, told: _Told) -> int:
@@ -58,6 +70,7 @@ async def _work(worker: Worker, told: _Told) -> int:
     except Exception as error:  # the application's lifespan, say: whoever wrote it needs the place
         logger.critical("the worker ended: %s: %s", type(error).__name__, error, exc_info=True)
         code = FAILURE
+    _end_in_time(ENDING_SECONDS)
     if _has_left_behind(worker):
         _end_process(LEFT_BEHIND)
     if code == 0 and len(told.signals) > 1:
@@ -76,6 +89,7 @@ async def _obey(worker: Worker, told: _Told, *, task_status: TaskStatus[None]) -
             elif len(told.signals) == 2:
                 logger.info("%s again: giving back what runs", each.name)
                 worker.stop(now=True)
+                _end_in_time(HURRY_SECONDS)  # the application's lifespan may hang
 
 
 async def _warn(told: _Told, target: Target, doubtful: Collection[str]) -> None:
@@ -98,6 +112,18 @@ def _has_left_behind(worker: Worker) -> bool:
         return worker.stats().left_behind > 0
     except WorkerError:  # it never ran
         return False
+
+
+def _end_in_time(seconds: float) -> None:
+    """The event loop and the interpreter wait, without end, for threads that handlers started (`asyncio.to_thread`)."""
+    signal.signal(signal.SIGALRM, _cut_off)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _cut_off(_number: int, _frame: FrameType | None) -> None:
+    names = [each.name for each in threading.enumerate() if not (each.daemon or each is threading.main_thread())]
+    logger.warning("left behind, still running: %s", ", ".join(["the main thread", *names]))
+    _end_process(LEFT_BEHIND)
 
 
 def _end_process(code: int) -> None:

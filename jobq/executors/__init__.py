@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobq.executors.base import Call, Executor
+from jobq.executors.base import Attempt, Call, Executor, Starts
 from jobq.executors.coroutine import CoroutineExecutor
 from jobq.executors.thread import ThreadExecutor
 
-__all__ = ["Call", "CoroutineExecutor", "Executor", "ThreadExecutor"]
+__all__ = ["Attempt", "Call", "CoroutineExecutor", "Executor", "Starts", "ThreadExecutor"]

@@ -5,22 +5,56 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, ExitStack
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from jobq.context import Context
+from jobq.model import Claimed
 from jobq.verdict import Ended
 
 Around = Callable[[], "AbstractContextManager[Any] | AbstractAsyncContextManager[Any]"]
 
 
+class Attempt(Protocol):
+    """What an executor can learn of the attempt that it runs, and tell the worker; in the event loop's thread."""
+
+    @property
+    def job(self) -> Claimed:
+        """The row as it was claimed, its args as JSON text: what a function needs that runs elsewhere."""
+        ...
+
+    def waits(self) -> None:
+        """There is no room to run it: its timeout does not count until `begins`."""
+        ...
+
+    def begins(self) -> None:
+        """Its function begins: the timeout counts from here."""
+        ...
+
+    def completes(self) -> bool:
+        """A transaction of its function is about to commit the job's completion. False: it may not, it was stopped."""
+        ...
+
+    def completed(self, committed: bool) -> None:
+        """How that ended: committed or rolled back."""
+        ...
+
+    async def settled(self) -> bool:
+        """Whether a commit that nobody can tell of has happened. Raises: LeaseLostError, when it cannot be told."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """One attempt to run: `function(**arguments)` inside each of `around`, with `context` as `jobq.current()`."""
+    """One attempt to run: `function(**arguments)` inside each of `around`, with `context` as `jobq.current()`.
+
+    `attempt` is there whenever a worker runs the call.
+    """
 
     function: Callable[..., Any]
     arguments: dict[str, Any]
     context: Context
     around: Sequence[Around] = ()
+    attempt: Attempt | None = None
 
 
 class Executor(Protocol):
@@ -41,6 +75,15 @@ class Executor(Protocol):
 
     async def close(self) -> None:
         """Release what the executor holds; nothing is running any more, but for what was left behind."""
+        ...
+
+
+@runtime_checkable
+class Starts(Protocol):
+    """An executor that has something to start, or to look at, before the worker claims."""
+
+    async def start(self) -> None:
+        """Called once a run of the worker, and may be cut off. Raises: WorkerError, when its handlers cannot run."""
         ...
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from jobq.context import enter
 from jobq.executors.base import Call, enter_all
+from jobq.executors.sessions import none_left_open, watch_sessions
 from jobq.verdict import Ended, check_value
 
 PATIENCE_SECONDS = 0.5  # what a function that looks at `current().cancelled` has to end once it is told to
@@ -36,6 +37,7 @@ class ThreadExecutor:
     """
 
     def __init__(self) -> None:
+        watch_sessions()
         self._inbox: SimpleQueue[_Work | None] = SimpleQueue()
         self._threads = 0
         self._busy = 0
@@ -70,7 +72,7 @@ class ThreadExecutor:
     def _serve(self) -> None:
         """A thread's life: calls until the None that ends it."""
         while (work := self._inbox.get()) is not None:
-            ended = contextvars.Context().run(_run, work.call)
+            ended = contextvars.Context().run(run_here, work.call)
             with suppress(RuntimeError):  # the loop has ended: this call was left behind, nobody waits for it
                 work.loop.call_soon_threadsafe(self._deliver, work, ended)
             del work, ended
@@ -82,15 +84,19 @@ class ThreadExecutor:
             work.future.set_result(ended)
 
 
-def _run(call: Call) -> Ended:
+def run_here(call: Call) -> Ended:
+    """Run a plain function in this thread; whatever it raises is a value."""
     enter(call.context)
+    job = call.context.job
     try:
-        return check_value(_inside(call))
+        with none_left_open(f"job {job.id} ({job.kind})"):
+            return check_value(inside(call))
     except BaseException as error:  # also SystemExit, StopIteration, GeneratorExit: a value, or the loop would suffer
         return Ended(error=error)
 
 
-def _inside(call: Call) -> Any:
+def inside(call: Call) -> Any:
+    """Call the function, within what is around it."""
     if not call.around:
         return call.function(**call.arguments)
     with ExitStack() as stack:

@@ -13,7 +13,7 @@ from jobq.statements.binds import BIGINTS, TEXTS, ZERO, param
 from jobq.statements.choose import Predicate, column, onto, table_for
 from jobq.statements.keep import kept
 from jobq.statements.notify import told
-from jobq.tables import all_jobs, finished_jobs, jobs, workers
+from jobq.tables import all_jobs, finished_jobs, jobs, leader, workers
 
 # Read as text and decoded job by job: one row that Python cannot parse must not break the reading of the others.
 AS_TEXT = frozenset({"args", "meta", "errors"})
@@ -32,9 +32,9 @@ def read(predicates: Sequence[Predicate], limit: int | None) -> Any:
     return _matching(predicates, AS_TEXT, limit)
 
 
-def read_brief(predicates: Sequence[Predicate], limit: int | None) -> Any:
-    """Jobs without args, meta and errors, which may be large; the newest first."""
-    return _matching(predicates, frozenset(), limit)
+def read_brief(predicates: Sequence[Predicate], limit: int | None, *, oldest_first: bool = False) -> Any:
+    """Jobs without args, meta and errors, which may be large."""
+    return _matching(predicates, frozenset(), limit, oldest_first=oldest_first)
 
 
 def extent(table: sa.Table, predicates: Sequence[Predicate]) -> sa.Executable:
@@ -101,7 +101,8 @@ def read_workers() -> sa.Executable:
     )
     alive = (workers.c.lease_until > sa.func.now()).label("alive")
     running = sa.func.coalesce(runs.c.running, sa.literal_column("0")).label("running")
-    found = sa.select(*workers.c, alive, running, sa.func.now().label("read_at"))
+    in_office = sa.exists().where(leader.c.worker_id == workers.c.id, leader.c.lease_until > sa.func.now())
+    found = sa.select(*workers.c, alive, in_office.label("is_leader"), running, sa.func.now().label("read_at"))
     return found.outerjoin_from(workers, runs, runs.c.worker_id == workers.c.id).order_by(workers.c.started_at)
 
 
@@ -114,9 +115,12 @@ def _readable(found: sa.ColumnElement[Any], name: str) -> sa.ColumnElement[Any]:
     return sa.cast(found, sa.Text) if name in AS_TEXT else found
 
 
-def _matching(predicates: Sequence[Predicate], texts: frozenset[str], limit: int | None) -> Any:
+def _matching(
+    predicates: Sequence[Predicate], texts: frozenset[str], limit: int | None, *, oldest_first: bool = False
+) -> Any:
     table = table_for(predicates)
-    return _columns(table, texts).where(*onto(table, predicates)).order_by(table.c.id.desc()).limit(limit)
+    order = table.c.id.asc() if oldest_first else table.c.id.desc()
+    return _columns(table, texts).where(*onto(table, predicates)).order_by(order).limit(limit)
 
 
 def _retry(where: Sequence[Predicate]) -> sa.Executable:

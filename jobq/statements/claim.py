@@ -8,11 +8,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from jobq.statements.binds import BIGINTS, INTEGERS, ONE, SMALLINTS, TEXTS, TIMES, ZERO, param
+from jobq.statements.limits import IS_PAUSED, limit_of
 from jobq.tables import TIMESTAMP, jobs, queues, workers
 
 UNLIMITED: sa.ColumnElement[int] = sa.literal_column(
     "32767"
 )  # failures < NULL would be NULL: a row without max_attempts is judged by its handler
+EMPTY: sa.ColumnElement[Any] = sa.cast(sa.literal_column("'{}'"), TEXTS)
 CLAIMED = (
     jobs.c.id, jobs.c.attempt, jobs.c.queue, jobs.c.kind, sa.cast(jobs.c.args, sa.Text).label("args"), jobs.c.priority,
     jobs.c.run_at, jobs.c.failures, jobs.c.max_attempts, sa.cast(jobs.c.meta, sa.Text).label("meta"), jobs.c.created_at,
@@ -22,7 +24,9 @@ CLAIMED = (
 
 @cache
 def claim() -> sa.Executable:
-    """Take up to `n` due jobs; one row each, or a single row of NULLs but for `now`, which every row carries.
+    """Take up to `n` due jobs; one row each, or a single row of NULLs but for `now` and `reopens_at`.
+
+    Every row carries these two; `reopens_at`: when the next of the queues that are paused is so no longer.
 
     Lanes are searched in their order and lazily: a later one is not touched once n rows are locked. ARRAY(subquery) is
     evaluated once whatever the planner thinks, where `id IN (SELECT .. LIMIT n FOR UPDATE SKIP LOCKED)` has claimed all
@@ -31,7 +35,8 @@ def claim() -> sa.Executable:
     Binds: worker_id, kinds, n, and of equal length, one entry a lane, lanes distinct: queues, priorities,
     run_ats, ids, limits.
     """
-    lane = _open_lanes()
+    settings = _settings()
+    lane = _open_lanes(settings)
     due = _due_in(lane)
     picked = sa.select(due.c.id).select_from(lane.join(due, sa.true())).limit(param("n", sa.Integer))
     me = param("worker_id", sa.BigInteger)
@@ -43,12 +48,23 @@ def claim() -> sa.Executable:
         .returning(*CLAIMED)
         .cte("claimed")
     )
-    one = sa.select(sa.func.now().label("now")).subquery("one")
-    return sa.select(one.c.now, *claimed.c).select_from(one.outerjoin(claimed, sa.true()))
+    one = sa.select(sa.func.now().label("now"), settings.c.reopens_at).subquery("one")
+    return sa.select(*one.c, *claimed.c).select_from(one.outerjoin(claimed, sa.true()))
 
 
-def _open_lanes() -> sa.Subquery:
-    """The lanes asked for, without those of paused queues (read here, so that a pause holds from its commit on)."""
+def _settings() -> sa.CTE:
+    """Of all queues: those that are paused or limited, and when the next pause ends. One scan of a small table."""
+    closed = sa.or_(IS_PAUSED, limit_of().is_not(None))
+    names = sa.func.array_agg(queues.c.name, type_=TEXTS).filter(closed)
+    reopens_at = sa.func.min(queues.c.paused_until).filter(IS_PAUSED)
+    return sa.select(sa.func.coalesce(names, EMPTY).label("closed"), reopens_at.label("reopens_at")).cte("settings")
+
+
+def _open_lanes(settings: sa.CTE) -> sa.Subquery:
+    """The lanes asked for, without those of paused queues and of limited ones, which are claimed with their slots.
+
+    Read here, so that a pause and a limit hold from their commit on, whatever this worker has heard of them.
+    """
     columns: dict[str, Any] = {
         "queue": sa.Text,
         "priority": sa.SmallInteger,
@@ -64,9 +80,18 @@ def _open_lanes() -> sa.Subquery:
         .table_valued(*[sa.column(name, type_) for name, type_ in columns.items()])
         .render_derived(name="asked")
     )  # fmt: skip
-    paused = sa.select(queues.c.name).where(queues.c.paused_until > sa.func.now())
-    open_ = asked.c.queue != sa.all_(sa.func.array(paused.scalar_subquery()))
-    return sa.select(asked).where(open_).subquery("lane")
+    closed = sa.cast(sa.select(settings.c.closed).scalar_subquery(), TEXTS)  # without the cast a set of arrays
+    return sa.select(asked).where(asked.c.queue != sa.all_(closed)).subquery("lane")
+
+
+def may_run(one: Any) -> tuple[sa.ColumnElement[bool], ...]:
+    """Rows that are due and have an attempt left, whether they run or wait."""
+    return one.c.run_at <= sa.func.now(), one.c.failures < sa.func.coalesce(one.c.max_attempts, UNLIMITED)
+
+
+def is_due(one: Any) -> tuple[sa.ColumnElement[bool], ...]:
+    """Rows that wait and may be claimed."""
+    return *may_run(one), one.c.worker_id.is_(None)
 
 
 def _due_in(lane: sa.Subquery) -> sa.FromClause:
@@ -79,10 +104,8 @@ def _due_in(lane: sa.Subquery) -> sa.FromClause:
             one.c.queue == lane.c.queue,
             one.c.priority == lane.c.priority,
             position > sa.tuple_(lane.c.run_at, lane.c.id),
-            one.c.run_at <= sa.func.now(),
-            one.c.worker_id.is_(None),
             one.c.kind == sa.any_(param("kinds", TEXTS)),
-            one.c.failures < sa.func.coalesce(one.c.max_attempts, UNLIMITED),
+            *is_due(one),
         )
         .order_by(one.c.run_at, one.c.id + ZERO)
         .limit(lane.c.n)
@@ -103,9 +126,9 @@ def queues_with_jobs() -> sa.Executable:
 
 
 @cache
-def queue_weights() -> sa.Executable:
-    """The weights that the fleet's queues are set to."""
-    return sa.select(queues.c.name, queues.c.weight)
+def queue_settings() -> sa.Executable:
+    """What the fleet's queues are set to."""
+    return sa.select(queues.c.name, queues.c.weight, queues.c.fifo, queues.c.concurrency)
 
 
 @cache

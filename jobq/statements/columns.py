@@ -60,7 +60,7 @@ def object_of(members: Mapping[str, Element]) -> Element:
     while part := dict(islice(pairs, MOST_MEMBERS)):
         flat = [each for name, value in part.items() for each in (_text(name), value)]
         parts.append(sa.func.jsonb_build_object(*flat, type_=JSONB))
-    return reduce(lambda one, other: one.op("||", return_type=JSONB())(other), parts or [_json("{}")])
+    return reduce(lambda one, other: one.op("||", return_type=JSONB)(other), parts or [_json("{}")])
 
 
 def python_type(column: Element) -> type[Any]:

@@ -21,6 +21,11 @@ def due_at(run_at: Any, delay: Any) -> sa.ColumnElement[Any]:
     return sa.func.greatest(sa.func.now(), run_at, sa.func.now() + delay)
 
 
+def not_after(moment: Any, latest: Any) -> sa.ColumnElement[Any]:
+    """The moment, or `latest` if that comes first; NULL sets no limit."""
+    return sa.func.least(moment, latest)
+
+
 def inserted(rows: sa.SelectBase, name: str | None = "fresh") -> sa.CTE:
     """Insert what a SELECT of COLUMNS gives; as a table, what a notification and an answer need."""
     insert = sa.insert(jobs).from_select(COLUMNS, rows, include_defaults=False)
@@ -38,16 +43,17 @@ def enqueue() -> sa.Insert:
 
 
 @cache
-def enqueue_keyed() -> sa.CompoundSelect[Any]:
-    """One job with a key, or who holds the key, in one round trip. Binds: as `enqueue`, unique_key, unique_names.
+def enqueue_keyed() -> sa.Executable:
+    """One job with a key, or who holds the key, in one round trip.
 
+    Binds: as `enqueue`, unique_key, unique_names, max_wait (in seconds, may be NULL: how long after now it may be due).
     Row: id, created, unique_key; no row when the holder came or went during the statement. Not DO UPDATE: that would
     hold the row, and stall its claim and its completion.
     """
     keys = {name: param(name, sa.Text) for name in ("unique_key", "unique_names")}
-    given = sa.select(*[value.label(name) for name, value in {**_job(), **keys}.items()]).cte(
-        "given"
-    )  # args: bound once
+    job = _job()
+    job["run_at"] = not_after(job["run_at"], sa.func.now() + seconds("max_wait"))
+    given = sa.select(*[value.label(name) for name, value in {**job, **keys}.items()]).cte("given")  # args: bound once
     key = unique.key(given.c.unique_key, given.c.kind, given.c.args, given.c.unique_names)
     wanted = sa.select(*[key.label(name) if name == "unique_key" else given.c[name] for name in COLUMNS]).cte("wanted")
     fresh = inserted(sa.select(*wanted.c).suffix_with(unique.UNLESS_HELD))

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from jobq.statements import unique
 from jobq.statements.binds import as_interval, param
-from jobq.statements.enqueue import COLUMNS, NOTHING, due_at, inserted
+from jobq.statements.enqueue import COLUMNS, NOTHING, due_at, inserted, not_after
 from jobq.statements.notify import told
 from jobq.tables import TIMESTAMP, jobs
 
@@ -25,30 +25,32 @@ FIELDS: dict[str, Any] = {
     "meta": sa.Text,
 }
 KEY_FIELDS: dict[str, Any] = {"args": sa.Text, "unique_key": sa.Text, "unique_names": sa.Text}
+KEYED_FIELDS: dict[str, Any] = {**FIELDS, **KEY_FIELDS, "max_wait": sa.Double}
 
 
 @cache
-def enqueue_rows() -> sa.CompoundSelect[Any]:
+def enqueue_rows() -> sa.Executable:
     """Jobs without keys. Binds: an array for each of FIELDS, and kind, callsite, channel.
 
     Rows: the ids, and a NULL for each lane. Ids are given in the order of the rows: sorted, they fit the input.
     """
-    row = _unnest(FIELDS)
+    row = unnested(FIELDS)
     job = {**_job(row), "unique_key": NOTHING}
     fresh = inserted(sa.select(*[job[name] for name in COLUMNS]).order_by(row.c.ord))
     return sa.union_all(sa.select(fresh.c.id, NOTHING.label("told")), told_by_lane(fresh, sa.BigInteger))
 
 
 @cache
-def enqueue_keyed_rows() -> sa.CompoundSelect[Any]:
-    """Jobs with keys. Binds: as `enqueue_rows`, and the arrays unique_key and unique_names.
+def enqueue_keyed_rows() -> sa.Executable:
+    """Jobs with keys. Binds: an array for each of KEYED_FIELDS, and kind, callsite, channel.
 
     Inserted in the order of the keys, so that two callers cannot wait for each other. Rows: ord (from 1), id, created,
     unique_key; equal keys share one job, the first row's. `id` is NULL where the holder came or went during the
     statement, `ord` where the row only tells a lane.
     """
-    row = _unnest(FIELDS | KEY_FIELDS)
+    row = unnested(KEYED_FIELDS)
     job = {**_job(row), "unique_key": _key(row)}
+    job["run_at"] = not_after(job["run_at"], sa.func.now() + as_interval(row.c.max_wait))
     wanted = sa.select(row.c.ord, *[job[name].label(name) for name in COLUMNS]).cte("wanted")
     ordered = sa.select(*[wanted.c[name] for name in COLUMNS]).order_by(
         unique.bytewise(wanted.c.unique_key), wanted.c.ord
@@ -71,11 +73,12 @@ def keys_of_rows() -> sa.SelectBase:
 
     Rows: ord (from 1), unique_key.
     """
-    row = _unnest(KEY_FIELDS)
+    row = unnested(KEY_FIELDS)
     return sa.select(row.c.ord, _key(row).label("unique_key"))
 
 
-def _unnest(fields: dict[str, Any]) -> sa.TableValuedAlias:
+def unnested(fields: dict[str, Any]) -> sa.TableValuedAlias:
+    """Arrays as rows. Binds: an array for each field; its column has that name, and `ord` counts from 1."""
     arrays = [param(name, ARRAY(type_)) for name, type_ in fields.items()]
     columns = [sa.column(name, type_) for name, type_ in fields.items()]
     return sa.func.unnest(*arrays).table_valued(*columns, with_ordinality="ord").render_derived(name="row")

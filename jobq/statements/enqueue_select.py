@@ -50,7 +50,7 @@ def own_binds(select: sa.SelectBase) -> frozenset[str]:
     return BINDS & {str(bind.key) for bind in binds if not bind.unique}
 
 
-def enqueue_select(rows: Rows, *, most_bytes: int, keyed: bool, must_be_new: bool) -> sa.CompoundSelect[Any]:
+def enqueue_select(rows: Rows, *, most_bytes: int, keyed: bool, must_be_new: bool) -> sa.Executable:
     """All rows, or none if one is unfit. Binds: BINDS, of them unique_names only where `keyed`.
 
     Answers: (NULL, the number inserted); (n, the number of rows) for each condition that rows were unfit by, from 0,

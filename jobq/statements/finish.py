@@ -7,9 +7,12 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.sql.dml import ReturningInsert
 
 from jobq.statements.binds import BIGINTS, SMALLINTS, TEXTS, TIMES, as_interval, element, json_param, param, seconds
-from jobq.statements.notify import payload
+from jobq.statements.notify import payload, told
+from jobq.statements.queues import pause_for
+from jobq.statements.slots import freeing
 from jobq.tables import TIMESTAMP, finished_jobs, jobs
 
 SHARED = tuple(column.name for column in jobs.c)
@@ -58,6 +61,16 @@ def finish() -> sa.Executable:
     Binds: worker_id, and of equal length, by ascending id: ids, attempts, states, outcomes, errors (JSON text; NULL:
     no failure), keeps (seconds). Returns the ids that were still ours; the others were fenced off.
     """
+    return _finish()
+
+
+@cache
+def finish_limited() -> sa.Executable:
+    """`finish` for one job of a limited queue, with its slot. Binds: those of `finish` and of `freeing`."""
+    return _finish().add_cte(freeing())
+
+
+def _finish() -> ReturningInsert[tuple[int]]:
     gone = sa.delete(jobs).where(*held()).returning(*jobs.c, place().label("place")).cte("gone")
     at = gone.c.place
     error = sa.cast(element("errors", sa.Text, at), JSONB)
@@ -71,9 +84,10 @@ def finish() -> sa.Executable:
         *[changed.get(name, gone.c[name]) for name in SHARED],
         element("states", sa.Text, at),
         element("outcomes", sa.Text, at),
+        sa.func.statement_timestamp(),  # now() is the start of the transaction: a handler's own may be long
         sa.func.now() + keep,
     )
-    columns = [*SHARED, "state", "outcome", "expires_at"]
+    columns = [*SHARED, "state", "outcome", "finished_at", "expires_at"]
     insert = sa.insert(finished_jobs).from_select(columns, rows, include_defaults=False)
     return insert.add_cte(gone).returning(finished_jobs.c.id)
 
@@ -84,6 +98,30 @@ def put_back() -> sa.Executable:
 
     Binds: the_id, the_attempt, the_worker_id, delay (seconds; NULL: run_at stays), error (JSON text; NULL: no failure).
     """
+    return _put_back().returning(jobs.c.id)
+
+
+@cache
+def put_back_limited() -> sa.Executable:
+    """`put_back` for a job of a limited queue, with its slot. Binds: those of `put_back` and of `freeing`."""
+    return _put_back().returning(jobs.c.id).add_cte(freeing())
+
+
+@cache
+def pause_and_put_back() -> sa.Executable:
+    """Pause a job's queue and make the job pending again, in one statement: whoever sees the job sees the pause.
+
+    One row: `id` NULL when the job was no longer ours; `began`: the queue was not paused before.
+    Binds: those of `put_back`, `freeing` and `pause_for`, and channel.
+    """
+    paused = pause_for().cte("paused")
+    back = _put_back().returning(jobs.c.id, jobs.c.queue, jobs.c.priority, jobs.c.run_at).cte("back")
+    told_of = told(back.c.queue, back.c.priority, back.c.run_at)
+    rows = paused.outerjoin(back, sa.true())
+    return sa.select(back.c.id, paused.c.began, told_of).select_from(rows).add_cte(freeing())
+
+
+def _put_back() -> sa.Update:
     error = json_param("error")
     failed = error.is_not(None)
     later = sa.func.now() + seconds("delay")
@@ -96,7 +134,6 @@ def put_back() -> sa.Executable:
             failures=jobs.c.failures + sa.cast(failed, sa.Integer),
             errors=sa.case((failed, with_error(jobs.c.errors, error)), else_=jobs.c.errors),
         )
-        .returning(jobs.c.id)
     )
 
 
@@ -149,9 +186,15 @@ def was_put_back() -> sa.Executable:
 
     `probe` is JSON text that the history of errors contains if the failure was recorded; `[]` for a snooze.
     """
+    open_, ended = (_that_went_on(table) for table in (jobs, finished_jobs))
+    later = finished_jobs.c.attempt > param("the_attempt", sa.Integer)
     gone_on = sa.or_(jobs.c.worker_id.is_(None), jobs.c.attempt > param("the_attempt", sa.Integer))
-    history = jobs.c.errors.contains(json_param("probe"))
-    return sa.select(jobs.c.id).where(jobs.c.id == param("the_id", sa.BigInteger), gone_on, history)
+    return sa.union_all(open_.where(gone_on), ended.where(later))
+
+
+def _that_went_on(table: sa.Table) -> sa.Select[tuple[int]]:
+    history = table.c.errors.contains(json_param("probe"))
+    return sa.select(table.c.id).where(table.c.id == param("the_id", sa.BigInteger), history)
 
 
 @cache

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from jobq.statements.binds import BIGINTS, ONE, TEXTS, element, param, seconds
 from jobq.statements.finish import SHARED, held, with_error
 from jobq.statements.keep import kept
-from jobq.tables import finished_jobs, jobs, kinds, queues, slots, workers
+from jobq.tables import finished_jobs, jobs, kinds, slots, workers
 
 DEFAULT_MAX_ATTEMPTS: sa.ColumnElement[int] = sa.literal_column("5")
 
@@ -22,7 +22,7 @@ def register() -> sa.Executable:
     """Binds: the columns of workers but the times, and lease_seconds."""
     plain = ("id", "name", "hostname", "pid", "version", "concurrency")
     values: dict[str, Any] = {name: param(name, workers.c[name].type) for name in plain}
-    values |= {name: param(name, TEXTS) for name in ("queues", "kinds")}
+    values |= {name: param(name, TEXTS) for name in ("queues", "kinds", "schedules")}
     lease = seconds("lease_seconds")
     return sa.insert(workers).values(**values, lease=lease, lease_until=sa.func.now() + lease)
 
@@ -62,33 +62,20 @@ def leave() -> sa.Executable:
 
 
 @cache
-def free_slots() -> sa.Executable:
-    """Binds: me."""
-    return sa.update(slots).where(slots.c.worker_id == param("me", sa.BigInteger)).values(worker_id=sa.null())
-
-
-@cache
 def publish_kind() -> sa.Executable:
     """What a worker's handler says, for rescue, for producers in SQL and for answers; written only where it differs.
 
-    Binds: kind, queue, max_attempts, timeout, keep (intervals or NULL), on_interrupt.
+    Binds: kind, queue, priority, max_attempts, timeout, keep (intervals or NULL), on_interrupt, unique_names (or NULL).
     """
     values: dict[str, Any] = {c.name: param(c.name, c.type) for c in kinds.c if c.name != "updated_at"}
     insert = pg.insert(kinds).values(**values)
     new = insert.excluded
-    names = ("queue", "max_attempts", "timeout", "keep", "on_interrupt")
+    names = [name for name in values if name != "kind"]
     differs = sa.or_(*[kinds.c[name].is_distinct_from(new[name]) for name in names])
     changed: dict[str, Any] = {name: new[name] for name in names}
     return insert.on_conflict_do_update(
         index_elements=[kinds.c.kind], set_={**changed, "updated_at": sa.func.now()}, where=differs
     )
-
-
-@cache
-def publish_queue() -> sa.Executable:
-    """A queue's settings as the code says them, where the database has none. Binds: name, weight."""
-    insert = pg.insert(queues).values(name=param("name", sa.Text), weight=param("weight", sa.Integer))
-    return insert.on_conflict_do_nothing(index_elements=[queues.c.name])
 
 
 # ---- rescue: several statements of one transaction, since one with a CTE does not see a claim still in flight
@@ -204,14 +191,6 @@ def bury() -> sa.Executable:
     columns = [*SHARED, "state", "outcome", "expires_at"]
     insert = sa.insert(finished_jobs).from_select(columns, rows, include_defaults=False)
     return insert.add_cte(gone).returning(finished_jobs.c.id)
-
-
-@cache
-def release_slots() -> sa.Executable:
-    """Slots of lost workers, but of those of which a job was left locked. Binds: gone (ids)."""
-    holders = sa.select(jobs.c.worker_id).where(jobs.c.worker_id == sa.any_(param("gone", BIGINTS)))
-    free = sa.and_(slots.c.worker_id == sa.any_(param("gone", BIGINTS)), slots.c.worker_id.not_in(holders))
-    return sa.update(slots).where(free).values(worker_id=sa.null())
 
 
 @cache

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from jobq.model import Position, State
 from jobq.statements import finish as statements
+from jobq.statements import slots as slot_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,11 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What is to be written about one job. `error`: JSON text of the failed attempt, None where none is counted."""
+    """What is to be written about one job. `error`: JSON text of the failed attempt, None where none is counted.
+
+    `slot_wait`: the job has a slot, that is ready again after so long; None: it has none, or keeps it.
+    `pause`: its queue stands still for so long.
+    """
 
     fence: Fence
     state: State
@@ -35,26 +40,53 @@ class Ending:
     error: str | None = None
     delay: timedelta | None = None
     keep: timedelta = timedelta(0)
+    slot_wait: timedelta | None = None
+    pause: timedelta | None = None
+    pause_reason: str | None = None
 
 
 def finish(connection: sa.Connection, endings: Sequence[Ending]) -> set[int]:
     """Move jobs of one worker to finished_jobs; returns the ids that were still its own. One statement."""
     ordered = sorted(endings, key=lambda ending: ending.fence.id)
-    binds = {
-        **_held([ending.fence for ending in ordered]),
-        "states": [ending.state.value for ending in ordered],
-        "outcomes": [ending.outcome for ending in ordered],
-        "errors": [ending.error for ending in ordered],
-        "keeps": [ending.keep.total_seconds() for ending in ordered],
-    }
-    return set(connection.execute(statements.finish(), binds).scalars())
+    return set(connection.execute(statements.finish(), _ends(ordered)).scalars())
+
+
+def finish_limited(connection: sa.Connection, ending: Ending) -> bool:
+    """Move a job of a limited queue to finished_jobs and free its slot; False: it was no longer ours. One statement."""
+    binds = {**_ends([ending]), **_freed(ending)}
+    return connection.execute(statements.finish_limited(), binds).first() is not None
 
 
 def put_back(connection: sa.Connection, ending: Ending) -> bool:
-    """Make a job pending again, after its delay; False when it was no longer ours. One statement."""
-    delay = None if ending.delay is None else ending.delay.total_seconds()
-    binds = {**ending.fence.binds(), "delay": delay, "error": ending.error}
-    return connection.execute(statements.put_back(), binds).first() is not None
+    """Make a job pending again, after its delay; False when it was no longer ours. One statement, also with a slot."""
+    if ending.slot_wait is None:
+        return connection.execute(statements.put_back(), _back(ending)).first() is not None
+    binds = {**_back(ending), **_freed(ending)}
+    return connection.execute(statements.put_back_limited(), binds).first() is not None
+
+
+def pause_and_put_back(connection: sa.Connection, ending: Ending, *, queue: str, channel: str) -> tuple[bool, bool]:
+    """Pause the job's queue and put the job back: whether it was still ours, and whether a pause began. One statement.
+
+    The pause holds also when the job was not ours any more: what the handler saw is true.
+    """
+    assert ending.pause is not None
+    binds = {
+        **_back(ending),
+        **_freed(ending),
+        "the_queue": queue,
+        "pause_seconds": ending.pause.total_seconds(),
+        "reason": ending.pause_reason,
+        "channel": channel,
+    }
+    row = connection.execute(statements.pause_and_put_back(), binds).one()
+    return row.id is not None, row.began
+
+
+def free_slot(connection: sa.Connection, fence: Fence, wait: timedelta) -> bool:
+    """Free the slot of an attempt that has ended already, or was lost; False: it has none."""
+    binds = {**fence.binds(), "wait": wait.total_seconds()}
+    return connection.execute(slot_statements.free_slot(), binds).first() is not None
 
 
 def recorded(connection: sa.Connection, endings: Sequence[Ending]) -> set[int]:
@@ -84,7 +116,8 @@ def give_back_unknown(
     connection: sa.Connection, *, worker_id: int, held: Iterable[int], channel: str | None
 ) -> list[Position]:
     """Make pending what a claim with a lost answer has taken: all of this worker's jobs but those `held`."""
-    rows = connection.execute(statements.give_back_unknown(), {"me": worker_id, "ids": list(held)}).all()
+    known = list(held)
+    rows = connection.execute(statements.give_back_unknown(), {"me": worker_id, "ids": known}).all()
     positions = [Position(row.queue, row.priority, row.run_at) for row in rows]
     announce(connection, positions, channel=channel)
     return positions
@@ -121,6 +154,26 @@ def announce(connection: sa.Connection, positions: Iterable[Position], *, channe
             "run_ats": [position.run_at for position in told],
         }
         connection.execute(statements.announce(), binds)
+
+
+def _ends(ordered: Sequence[Ending]) -> dict[str, object]:
+    return {
+        **_held([ending.fence for ending in ordered]),
+        "states": [ending.state.value for ending in ordered],
+        "outcomes": [ending.outcome for ending in ordered],
+        "errors": [ending.error for ending in ordered],
+        "keeps": [ending.keep.total_seconds() for ending in ordered],
+    }
+
+
+def _back(ending: Ending) -> dict[str, object]:
+    delay = None if ending.delay is None else ending.delay.total_seconds()
+    return {**ending.fence.binds(), "delay": delay, "error": ending.error}
+
+
+def _freed(ending: Ending) -> dict[str, object]:
+    wait = ending.slot_wait or timedelta(0)
+    return {**ending.fence.binds(), "wait": wait.total_seconds()}
 
 
 def _held(ordered: Sequence[Fence]) -> dict[str, object]:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import sqlalchemy as sa
 
+from jobq.handlers import Handler
 from jobq.model import Position
+from jobq.statements import leader
 from jobq.statements import lease as statements
+from jobq.statements import queues as queue_statements
+from jobq.statements import slots as slot_statements
 from jobq.store.ending import Fence, give_back, give_back_unknown
 
 
@@ -26,6 +31,7 @@ class Registration:
     kinds: Sequence[str]
     concurrency: int
     lease: timedelta
+    schedules: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,23 @@ class Published:
     timeout: timedelta | None
     keep: timedelta | None
     on_interrupt: str
+    priority: int = 1
+    unique_names: str | None = None  # what derives a unique key: as the bind of that name in statements/enqueue.py
+
+    @classmethod
+    def of(cls, handler: Handler[..., Any]) -> Published:
+        """What the code says of a handler."""
+        settings = handler.settings
+        return cls(
+            kind=handler.kind,
+            queue=settings.queue,
+            max_attempts=settings.max_attempts,
+            timeout=settings.timeout,
+            keep=settings.keep,
+            on_interrupt=settings.on_interrupt,
+            priority=settings.priority,
+            unique_names=settings.as_options().unique_names,
+        )
 
 
 def register(connection: sa.Connection, registration: Registration) -> None:
@@ -52,13 +75,24 @@ def register(connection: sa.Connection, registration: Registration) -> None:
             "version": registration.version,
             "queues": None if registration.queues is None else list(registration.queues),
             "kinds": list(registration.kinds),
+            "schedules": list(registration.schedules),
             "concurrency": registration.concurrency,
             "lease_seconds": registration.lease.total_seconds(),
         },
     )
 
 
-def publish(connection: sa.Connection, kinds: Iterable[Published], weights: Iterable[tuple[str, int]]) -> None:
+@dataclass(frozen=True, slots=True)
+class PublishedQueue:
+    """A queue as its row in `queues` says it where nobody has said anything yet. `fifo` None: no limit."""
+
+    name: str
+    weight: int
+    fifo: bool | None = None
+    concurrency: int | None = None
+
+
+def publish(connection: sa.Connection, kinds: Iterable[Published], queues: Iterable[PublishedQueue]) -> None:
     """Write what the code says of its kinds, and of its queues where the database says nothing yet.
 
     In the order of the names, so that workers that start together do not wait for each other in a circle.
@@ -66,8 +100,10 @@ def publish(connection: sa.Connection, kinds: Iterable[Published], weights: Iter
     for kind in sorted(kinds, key=lambda one: one.kind):
         binds = {name: getattr(kind, name) for name in Published.__slots__}
         connection.execute(statements.publish_kind(), binds)
-    for name, weight in sorted(weights):
-        connection.execute(statements.publish_queue(), {"name": name, "weight": weight})
+    for queue in sorted(queues, key=lambda one: one.name):
+        binds = {name: getattr(queue, name) for name in PublishedQueue.__slots__}
+        connection.execute(queue_statements.publish_queue(), binds)
+    connection.execute(slot_statements.make_slots())
 
 
 def beat(connection: sa.Connection, worker_id: int) -> bool:
@@ -89,20 +125,40 @@ def lost_of(connection: sa.Connection, held: Iterable[Fence]) -> set[Fence]:
     return {fence for fence in ordered if fence.id not in mine}
 
 
-def reconcile(connection: sa.Connection, *, worker_id: int, held: Iterable[int], channel: str | None) -> list[Position]:
+def reconcile(
+    connection: sa.Connection,
+    *,
+    worker_id: int,
+    held: Iterable[int],
+    channel: str | None,
+    kept_slots: Iterable[int] = (),
+) -> list[Position]:
     """Give back what carries this worker's id and is unknown to it. In one transaction, on a connection of its own.
 
-    The lock on the worker's row waits for a claim that is still in flight.
+    The lock on the worker's row waits for a claim that is still in flight. `kept_slots`: jobs whose end is written, but
+    whose slot waits for their handler to end.
     """
+    known = list(held)
     connection.execute(statements.lock_own_row(), {"me": worker_id})
-    return give_back_unknown(connection, worker_id=worker_id, held=held, channel=channel)
+    given = give_back_unknown(connection, worker_id=worker_id, held=known, channel=channel)
+    connection.execute(slot_statements.free_unknown(), {"me": worker_id, "ids": [*known, *kept_slots]})
+    return given
 
 
-def leave(connection: sa.Connection, *, worker_id: int, held: Iterable[Fence] | None, channel: str | None) -> int:
+def leave(
+    connection: sa.Connection,
+    *,
+    worker_id: int,
+    held: Iterable[Fence] | None,
+    channel: str | None,
+    kept_slots: Iterable[int] = (),
+    wait: timedelta = timedelta(0),
+) -> int:
     """Delete the worker's row, then give back what it holds; returns how many jobs. In one transaction.
 
     In this order: the delete waits for a claim in flight and none can follow. `held` None: a claim's answer was not
     read, so all that carries the id goes back. Does not wait for a locked table: a worker on its way out has a second.
+    The slots of `kept_slots`, jobs whose handler could not be stopped, are ready after `wait`: the process ends soon.
     """
     connection.execute(statements.leave_soon())
     connection.execute(statements.leave(), {"me": worker_id})
@@ -110,7 +166,9 @@ def leave(connection: sa.Connection, *, worker_id: int, held: Iterable[Fence] | 
         given = len(give_back_unknown(connection, worker_id=worker_id, held=(), channel=channel))
     else:
         given = len(give_back(connection, held, channel=channel))
-    connection.execute(statements.free_slots(), {"me": worker_id})
+    freed = {"me": worker_id, "kept": list(kept_slots), "wait": wait.total_seconds()}
+    connection.execute(slot_statements.free_slots(), freed)
+    connection.execute(leader.resign(), {"me": worker_id})
     return given
 
 

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from jobq.model import Position, State
 from jobq.retention import KEEP_ENDED
 from jobq.statements import lease as statements
+from jobq.statements import slots as slot_statements
 from jobq.store.ending import announce
 
 
@@ -54,7 +55,7 @@ def rescue(
         statements.take_back(), {"gone": gone, "names": [names.get(id_, f"worker {id_}") for id_ in gone]}
     ).all()
     _bury(connection, rows)
-    connection.execute(statements.release_slots(), {"gone": gone})
+    connection.execute(slot_statements.release_slots(), {"gone": gone})
     announce(connection, [Position(r.queue, r.priority, r.run_at) for r in rows if not _is_dead(r)], channel=channel)
     left = connection.execute(statements.left_behind(), {"gone": gone}).scalar_one()
     return Rescue(tuple(_rescued(row) for row in rows), tuple(names.values()), is_complete=left == 0)

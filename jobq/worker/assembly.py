@@ -9,29 +9,33 @@ from datetime import timedelta
 import anyio
 import sqlalchemy as sa
 
-from jobq.database import STATEMENT_LIMIT, Database, connect_arguments, use_settings
+from jobq.database import STATEMENT_LIMIT, Database, sync_engine, use_settings
 from jobq.executors import Executor
 from jobq.registry import App
+from jobq.source import Source
 from jobq.worker.claimer import Claimer
 from jobq.worker.completer import Completer
 from jobq.worker.guard import Guard
 from jobq.worker.heartbeat import Events, Heartbeat
 from jobq.worker.held import HeldJobs, Stop
+from jobq.worker.keeper import SlotKeeper
 from jobq.worker.lanes import Lanes
+from jobq.worker.leader import Election, Maintainer
 from jobq.worker.lease import Lease
+from jobq.worker.limited import LimitedQueues
 from jobq.worker.link import Link
-from jobq.worker.listener import Listener, listen_arguments
+from jobq.worker.listener import Listener
 from jobq.worker.membership import Membership
 from jobq.worker.options import WorkerOptions
 from jobq.worker.rescuer import Rescuer
 from jobq.worker.runner import Runner
+from jobq.worker.scheduler import Scheduler
 from jobq.worker.settler import Settler
-from jobq.worker.source import Source
 from jobq.worker.stats import Counters
 from jobq.worker.surveyor import Surveyor
 from jobq.worker.transactions import HandlerEngines, Transactions
 
-OWN_POOL = 4  # claims, completions, rescue, survey; heartbeat and listener have one connection each besides
+OWN_POOL = 4  # claims, completions, rescue, survey, the leader's work; heartbeat and listener have one each besides
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Setting:
 
     app: App
     source: Source
+    listen_source: Source
     options: WorkerOptions
     name: str
     executors: Mapping[str, Executor]
@@ -68,51 +73,70 @@ class Assembly:
         self.held = HeldJobs()
         self.lease = Lease(options.lease)
         self.link = Link(lambda: setting.app.error_callbacks)
-        self.database = Database(
-            source.url, source.connect_args, name=f"jobq {name}", size=OWN_POOL, options=source.options
-        )
+        self.database = Database(source, name=f"jobq {name}", size=OWN_POOL)
         self.engines = HandlerEngines(source, name=f"jobq {name} handlers", size=options.concurrency)
-        self.completer = Completer(self.database, self.link, self.counters, self.held, name=name)
+        self.completer = Completer(
+            self.database, self.link, self.counters, self.held, name=name, channel=source.channel
+        )
+        self.keeper = self._keeper()
         self.membership = self._membership(setting)
         self.runner = self._runner(setting)
-        lanes = Lanes()
-        self.surveyor = self._surveyor(setting, lanes)
-        self.claimer = self._claimer(setting, lanes)
+        lanes, limited = Lanes(), LimitedQueues()
+        self.surveyor = self._surveyor(setting, lanes, limited)
+        self.claimer = self._claimer(setting, lanes, limited)
         self.runner.on_room = self.claimer.wake
+        self.completer.on_freed = self.claimer.freed
         self.rescuer = self._rescuer(setting)
+        self.election = Election(self.database, self.link, self.lease, name=name, stop=self.stop.close)
+        self.maintainer = Maintainer(self.database, self.link, self.election, stop=self.stop.close)
+        self.scheduler = Scheduler(self.database, self.link, setting.app.schedules, stop=self.stop.close)
         self.listener = self._listener(setting)
         self.heartbeat = self._heartbeat(setting)
         self.guard = Guard(self.lease, lost=self._lease_lost, stop=self.stop.close)
+
+    def _keeper(self) -> SlotKeeper:
+        return SlotKeeper(
+            self.database,
+            self.link,
+            still_runs=lambda: self.runner.left_behind,
+            freed=lambda wait: self.claimer.freed(wait),
+            stop=self.stop.close,
+        )
 
     def _membership(self, setting: Setting) -> Membership:
         return Membership(
             self.database,
             self.lease,
             self.held,
+            self.keeper,
             name=setting.name,
             queues=setting.options.queues,
             kinds=sorted(setting.app.handlers),
+            schedules=sorted(setting.app.schedules),
             concurrency=setting.options.concurrency,
             channel=setting.source.channel,
         )
 
-    def _surveyor(self, setting: Setting, lanes: Lanes) -> Surveyor:
+    def _surveyor(self, setting: Setting, lanes: Lanes, limited: LimitedQueues) -> Surveyor:
         return Surveyor(
             self.database,
             self.link,
             lanes,
+            limited,
             queues=setting.options.queues,
-            declared=declared_weights(setting.app),
+            used=[handler.settings.queue for handler in setting.app.handlers.values()],
+            declared=setting.app.queues,
             stop=self.stop.close,
         )
 
-    def _claimer(self, setting: Setting, lanes: Lanes) -> Claimer:
+    def _claimer(self, setting: Setting, lanes: Lanes, limited: LimitedQueues) -> Claimer:
         return Claimer(
             self.database,
             self.link,
             self.counters,
             self.lease,
             lanes,
+            limited,
             self.surveyor,
             self.membership,
             self.runner,
@@ -134,23 +158,28 @@ class Assembly:
 
     def _runner(self, setting: Setting) -> Runner:
         callbacks = self.link.callbacks
-        settler = Settler(self.completer, self.counters, self.held, name=setting.name, callbacks=callbacks)
+        settler = Settler(
+            self.completer, self.counters, self.held, self.keeper.keep, name=setting.name, callbacks=callbacks
+        )
+        transactions = Transactions(self.engines, self.database)
         return Runner(
             handlers=setting.app.handlers,
+            queues=setting.app.queues,
             executors=setting.executors,
             around=setting.app.around_factories,
             held=self.held,
             completer=self.completer,
             settler=settler,
             concurrency=setting.options.concurrency,
-            open_transaction=Transactions(self.engines, self.database).open,
+            open_transaction=transactions.open,
+            settle=transactions.settle,
         )
 
     def _listener(self, setting: Setting) -> Listener:
-        arguments = connect_arguments(setting.source.url, setting.source.connect_args, name=f"jobq {setting.name}")
         return Listener(
-            listen_arguments(setting.source.url, arguments),
+            setting.listen_source,
             self.link,
+            name=f"jobq {setting.name}",
             channel=setting.source.channel,
             tell=self.claimer.tell,
             stop=self.stop.close,
@@ -158,16 +187,10 @@ class Assembly:
 
     def _heartbeat(self, setting: Setting) -> Heartbeat:
         source = setting.source
-        engine = sa.create_engine(
-            source.url,
-            connect_args=connect_arguments(source.url, source.connect_args, name=f"jobq {setting.name} heartbeat"),
-            isolation_level="AUTOCOMMIT",
-            poolclass=sa.NullPool,
-            hide_parameters=True,
-            execution_options=source.options,
-        )
+        name = f"jobq {setting.name} heartbeat"
+        engine = sync_engine(source, name=name, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
         limit = min(max(setting.options.lease / 3, timedelta(seconds=0.5)), STATEMENT_LIMIT)
-        use_settings(engine, statement_timeout=f"{limit.total_seconds() * 1000:.0f}ms")
+        use_settings(engine, pooler=source.pooler, statement_timeout=f"{limit.total_seconds() * 1000:.0f}ms")
         events = Events(lease_lost=self._lease_lost, jobs_lost=self.runner.stop_lost)
         stall = setting.options.stall_after
         return Heartbeat(engine, self.lease, self.held, self.link, events, stall=stall)
@@ -180,9 +203,3 @@ class Assembly:
         self.membership.lose(worker_id, reason)
         self.runner.stop_all(Stop.LOST)
         self.claimer.tell(None)
-
-
-def declared_weights(app: App) -> dict[str, int]:
-    """The queues that the code names, with their weights: 1 where it says none."""
-    weights = {handler.settings.queue: 1 for handler in app.handlers.values()}
-    return weights | {name: settings.weight for name, settings in app.queues.items()}

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from time import monotonic
+from typing import Any
 
 import anyio
 
 from jobq.database import Database
+from jobq.fairness import part_of
 from jobq.faults import can_wait_out, is_connection_failure, sqlstate
 from jobq.model import Position
 from jobq.store import claiming as store
+from jobq.store.claiming import Claim
 from jobq.worker.completer import Completer
 from jobq.worker.lanes import Lanes
 from jobq.worker.lease import Lease
+from jobq.worker.limited import LimitedQueues
 from jobq.worker.link import Link
 from jobq.worker.loops import wait_for, with_jitter
 from jobq.worker.membership import Membership
@@ -42,6 +48,7 @@ class Claimer:
         counters: Counters,
         lease: Lease,
         lanes: Lanes,
+        limited: LimitedQueues,
         surveyor: Surveyor,
         membership: Membership,
         runner: Runner,
@@ -52,11 +59,14 @@ class Claimer:
         stop: anyio.Event,
     ) -> None:
         self.is_unclear = False  # a claim's answer was lost: jobs may carry our id that we do not know of
+        self.has_looked = False  # a claim, or a look that found no room for one, has succeeded
+        self._behind_since: float | None = None
         self._database = database
         self._link = link
         self._counters = counters
         self._lease = lease
         self._lanes = lanes
+        self._limited = limited
         self._surveyor = surveyor
         self._membership = membership
         self._runner = runner
@@ -70,6 +80,13 @@ class Claimer:
         self._afterthoughts: list[float] = []
         self._again_at: float | None = None  # once more, a lease after a reconcile
         self._sweep_at = 0.0
+        self._reopens_at = math.inf  # when the next paused queue is so no longer
+
+    @property
+    def behind_for(self) -> timedelta:
+        """For how long it has been trying to look for jobs without success; 0 while it waits for room or for work."""
+        since = self._behind_since
+        return timedelta(seconds=0.0 if since is None else monotonic() - since)
 
     def wake(self) -> None:
         """There is room again, or a reason to stop."""
@@ -79,6 +96,11 @@ class Claimer:
         """A notification: something is due. None: look everywhere, notifications may have been missed."""
         if position is None:
             self._sweep_at = 0.0
+            self._limited.tell()
+        elif position.queue in self._limited:
+            self._limited.tell()
+            self._wake.set()
+            return
         elif self._surveyor.admits(position.queue):
             self._lanes.set_back(position)
         else:
@@ -86,27 +108,60 @@ class Claimer:
         self._is_told = True
         self._wake.set()
 
+    def freed(self, wait: timedelta) -> None:
+        """A slot of a limited queue was freed, and is ready after `wait`."""
+        self._limited.freed(wait)
+        self._wake.set()
+
     async def run(self) -> None:
         """Claim until told to stop."""
         while not self._stop.is_set():
             try:
-                is_full = await self.run_once()
+                with self._looking():
+                    is_full = await self.run_once()
+                self._link.worked("claimer")
+                await (self._wait_for_room() if is_full else self._wait_for_work())
             except Exception as error:
                 if not can_wait_out(error):
                     raise
                 await wait_for(self._stop, self._link.failed("claimer", error))
-            else:
-                self._link.worked("claimer")
-                await (self._wait_for_room() if is_full else self._wait_for_work())
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """Behind from the beginning of the first of the looks that fail or last, until one succeeds."""
+        self._behind_since = self._behind_since or monotonic()
+        yield
+        self._behind_since, self.has_looked = None, True
 
     async def run_once(self) -> bool:
         """Clear up, then claim as much as there is room for. True: there was as much as asked for, or more."""
         self._is_told = False
         await self._clear_up()
         room = self._runner.room
+        others = 0 if self._was_empty else self._lanes.weight
+        await self._claim_limited(part_of(room, self._limited.weight, others))
+        room = self._runner.room
         if room == 0 or not self._lanes.queues:
             return room == 0
         return await self._claim(room)
+
+    async def _claim_limited(self, room: int) -> None:
+        """Look at the limited queues, if they are due."""
+        if not room or not self._limited.is_due:
+            return
+        self._limited.begin(with_jitter(self._poll_interval))
+        for in_order, queues in self._limited.ask():
+            if room > 0:
+                room -= await self._claim_slots(queues, in_order=in_order, most=room)
+
+    async def _claim_slots(self, queues: Sequence[str], *, in_order: bool, most: int) -> int:
+        began = monotonic()
+        claim = await self._take(store.claim_slots, queues, most=most, in_order=in_order)
+        if claim is None:
+            return most
+        self._limited.absorb(claim, most, took=monotonic() - began)
+        self._start(claim)
+        return len(claim.jobs)
 
     async def _clear_up(self) -> None:
         if self._lease.worker_id is None:
@@ -130,32 +185,43 @@ class Claimer:
         self._lanes.forget()
 
     async def _claim(self, room: int) -> bool:
-        worker_id = self._lease.worker_id
-        if worker_id is None:
-            return True
-        is_sweep = monotonic() >= self._sweep_at
+        is_sweep = monotonic() >= min(self._sweep_at, self._reopens_at)
         if is_sweep:
             self._lanes.forget()
         asked = self._lanes.ask(room)
         began = monotonic()
+        claim = await self._take(store.claim, asked, most=room)
+        if claim is None:
+            return self._lease.worker_id is None
+        if is_sweep:
+            self._plan_sweep(monotonic() - began)
+        self._reopens_at = math.inf if claim.next_at is None else began + (claim.next_at - claim.now).total_seconds()
+        self._lanes.absorb(asked, claim, room=room)
+        self._was_empty = not claim.jobs
+        self._start(claim)
+        return len(claim.jobs) >= room or self._lanes.has_more
+
+    async def _take(self, function: Callable[..., Claim], asked: Sequence[Any], **limits: Any) -> Claim | None:
+        """One claim; None when the lease was lost before or meanwhile: joining anew gives back what it took."""
+        worker_id = self._lease.worker_id
+        if worker_id is None:
+            return None
         self.is_unclear = True
         try:
-            claim = await self._database.run(store.claim, asked, worker_id=worker_id, kinds=self._kinds, most=room)
+            claim = await self._database.run(function, asked, worker_id=worker_id, kinds=self._kinds, **limits)
         except Exception as error:
             self.is_unclear = sqlstate(error) is None or is_connection_failure(error)  # else: refused, nothing claimed
             raise
         if self._lease.worker_id != worker_id:
-            return False  # lost meanwhile: unknown to us still, these jobs are given back by joining anew
+            return None
         self.is_unclear = False
-        if is_sweep:
-            self._plan_sweep(monotonic() - began)
-        self._lanes.absorb(asked, claim, room=room)
+        return claim
+
+    def _start(self, claim: Claim) -> None:
         self._counters.claims += 1
         self._counters.claimed += len(claim.jobs)
-        self._was_empty = not claim.jobs
         for job in claim.jobs:
             self._runner.start(job)
-        return len(claim.jobs) >= room
 
     def _plan_sweep(self, took: float) -> None:
         is_first = self._counters.claims == 0  # its time is that of connecting and planning
@@ -170,12 +236,22 @@ class Claimer:
         """Until told, or the poll is due. A told worker looks again soon after: of a burst not every job is told."""
         began = monotonic()
         ends = began + (self._afterthoughts.pop(0) if self._afterthoughts else with_jitter(self._poll_interval))
-        while not self._is_told and not self._stop.is_set() and monotonic() < ends:
-            await self._woken_within(ends - monotonic())
+        while not self._is_told and not self._stop.is_set() and monotonic() < min(ends, self._reopens_at):
+            if self._limited.is_due and self._runner.room:
+                with self._looking():
+                    await self._clear_up()
+                    await self._claim_limited(self._runner.room)
+            else:
+                await self._woken_within(self._seconds_until(ends))
         if self._is_told:
             self._afterthoughts = list(AFTERTHOUGHTS)
             if self._was_empty:
                 await wait_for(self._stop, began + BETWEEN_EMPTY_CLAIMS - monotonic())
+
+    def _seconds_until(self, ends: float) -> float:
+        """To the end of the wait, or until a limited queue is due: with no room for its job, ending one wakes us."""
+        due_at = self._limited.due_at if self._runner.room and self._limited.weight else math.inf
+        return max(0.0, min(ends, self._reopens_at, due_at) - monotonic())
 
     async def _woken_within(self, seconds: float | None) -> None:
         with anyio.move_on_after(seconds):

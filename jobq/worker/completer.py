@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import groupby
+from time import monotonic
 
 import anyio
 import sqlalchemy.exc as sa_exc
@@ -14,9 +16,12 @@ from anyio.abc import TaskStatus
 
 from jobq.database import Database
 from jobq.describe import as_json, describe, message_of
+from jobq.events import EndCallback, ErrorEvent, JobEnd, tell
 from jobq.faults import can_wait_out, is_connection_failure, sqlstate
 from jobq.model import State
+from jobq.outcomes import PauseQueue
 from jobq.retention import kept_for
+from jobq.spans import span
 from jobq.store import ending as store
 from jobq.store.ending import Ending
 from jobq.verdict import Ended, Verdict, judge
@@ -33,14 +38,23 @@ LARGEST_BATCH = 1_000
 class _Entry:
     held: Held
     ending: Ending
-    verdict: Verdict
+    verdict: Verdict | None  # None: the job was lost, only its slot is freed
     completed: bool  # when added: a thread left behind may complete its job later
+
+    @property
+    def is_alone(self) -> bool:
+        """Written by a statement of its own: it goes back, or it frees a slot."""
+        return self.ending.state is State.PENDING or self.ending.slot_wait is not None
 
 
 class Completer:
     """Writes the ends of jobs, fenced; what the fence refuses is counted, said and dropped."""
 
-    def __init__(self, database: Database, link: Link, counters: Counters, held: HeldJobs, *, name: str) -> None:
+    def __init__(
+        self, database: Database, link: Link, counters: Counters, held: HeldJobs, *, name: str, channel: str
+    ) -> None:
+        self.on_freed: Callable[[timedelta], None] = lambda wait: None  # called when a slot was freed
+        self.on_end: Sequence[EndCallback] = ()  # called for each end that is recorded
         self._has_unrecorded = False
         self._is_unsure = False  # a try got no answer: what the fence refuses now, that try may have written
         self._held = held
@@ -48,11 +62,18 @@ class Completer:
         self._link = link
         self._counters = counters
         self._name = name
+        self._channel = channel
         self._log = JobLog()
         self._entries: deque[_Entry] = deque()
         self._writing: list[_Entry] = []
         self._arrived = anyio.Event()
         self._idle = anyio.Event()
+
+    def free_slot(self, held: Held) -> None:
+        """Have the slot freed of a job that was lost: nothing else of it is written."""
+        ending = Ending(held.fence, State.CANCELLED, slot_wait=timedelta(0))
+        self._entries.append(_Entry(held, ending, None, completed=True))
+        self._arrived.set()
 
     def add(self, held: Held, ending: Ending, verdict: Verdict) -> None:
         """Have an end written. The job stays held until it is."""
@@ -97,11 +118,11 @@ class Completer:
 
     async def _write(self, batch: Sequence[_Entry]) -> None:
         done = [e for e in batch if e.completed]
-        ends = [e for e in batch if not e.completed and e.ending.state is not State.PENDING]
-        backs = [e for e in batch if not e.completed and e.ending.state is State.PENDING]
+        ends = [e for e in batch if not e.completed and not e.is_alone]
+        alone = [e for e in batch if not e.completed and e.is_alone]
         for _, entries in groupby(sorted(ends, key=_worker), key=_worker):
             await self._write_ends(list(entries))
-        for entry in backs:
+        for entry in alone:
             if self._held.has(entry.held):
                 await self._write_one(entry)
         for entry in done:
@@ -125,7 +146,7 @@ class Completer:
 
     async def _write_one(self, entry: _Entry) -> None:
         try:
-            self._written(entry, await self._try(entry.ending))
+            self._written(entry, await self._try(entry))
         except sa_exc.DBAPIError as error:
             if can_wait_out(error):
                 raise
@@ -141,13 +162,23 @@ class Completer:
             failures=job.failures,
             max_attempts=entry.held.max_attempts,
             retry=entry.held.handler.settings.retry,
+            no_retry_on=entry.held.handler.settings.no_retry_on,
         )
         text = as_json(describe(problem, attempt=job.attempt, worker=self._name))
         ending = Ending(
-            entry.held.fence, verdict.state, verdict.outcome, text, verdict.delay, kept_for(State.DEAD, None)
+            entry.held.fence,
+            verdict.state,
+            verdict.outcome,
+            text,
+            verdict.delay,
+            kept_for(State.DEAD, None),
+            entry.ending.slot_wait,
         )
+        if job.in_order and ending.slot_wait is not None and ending.delay is not None:
+            ending = replace(ending, delay=None, slot_wait=max(ending.slot_wait, ending.delay))
+        refused = replace(entry, ending=ending, verdict=verdict)
         try:
-            self._written(replace(entry, ending=ending, verdict=verdict), await self._try(ending))
+            self._written(refused, await self._try(refused))
         except sa_exc.DBAPIError as again:
             if can_wait_out(again):
                 raise
@@ -155,11 +186,33 @@ class Completer:
             self._has_unrecorded = True
             self._held.drop(entry.held)
 
-    async def _try(self, ending: Ending) -> bool:
+    async def _try(self, entry: _Entry) -> bool:
+        ending = entry.ending
         if ending.state is not State.PENDING:
-            return ending.fence.id in await self._finish([ending])
-        is_mine = await self._database.run(store.put_back, ending)
+            return await self._finish_one(ending)
+        if entry.verdict is not None and entry.verdict.pause is not None:
+            is_mine = await self._pause(entry, entry.verdict.pause)
+        else:
+            is_mine = await self._database.run(store.put_back, ending)
         return is_mine or (self._is_unsure and await self._database.run(store.was_put_back, ending))
+
+    async def _finish_one(self, ending: Ending) -> bool:
+        if ending.slot_wait is None:
+            return ending.fence.id in await self._finish([ending])
+        is_mine = await self._database.run(store.finish_limited, ending)
+        return is_mine or (self._is_unsure and bool(await self._database.run(store.recorded, [ending])))
+
+    async def _pause(self, entry: _Entry, pause: PauseQueue) -> bool:
+        """Pause the job's queue with the job put back. Whoever begins a pause tells of it: one word in the fleet."""
+        held = entry.held
+        is_mine, began = await self._database.run(
+            store.pause_and_put_back, entry.ending, queue=held.job.queue, channel=self._channel
+        )
+        if began:
+            why = one_line(message_of(pause))
+            logger.warning("queue %s is paused for %s: %s", held.job.queue, span(pause.duration), why)
+            tell(self._link.callbacks(), ErrorEvent(held.view, pause, held.job.attempt, final=False))
+        return is_mine
 
     async def _finish(self, endings: Sequence[Ending]) -> set[int]:
         mine = await self._database.run(store.finish, endings)
@@ -178,12 +231,20 @@ class Completer:
             if can_wait_out(error):
                 raise
             logger.error("job %d (%s): its text could not be stored: SQLSTATE %s", job.id, job.kind, sqlstate(error))
+        if entry.ending.slot_wait is not None:
+            await self._database.run(store.free_slot, entry.ending.fence, entry.ending.slot_wait)
         self._written(entry, True)
 
     def _written(self, entry: _Entry, is_mine: bool) -> None:
-        if is_mine:
+        if entry.ending.slot_wait is not None:
+            self.on_freed(entry.ending.slot_wait)
+        if entry.verdict is None:
+            pass
+        elif is_mine:
             self._counters.count(entry.verdict.word)
             self._log.ended(entry.held, entry.verdict.word, entry.verdict.outcome)
+            if self.on_end:
+                tell(self.on_end, _end_of(entry.held, entry.verdict.word))
         else:
             self._counters.refused += 1
             logger.warning(
@@ -193,6 +254,11 @@ class Completer:
                 entry.held.job.attempt,
             )
         self._held.drop(entry.held)
+
+
+def _end_of(held: Held, word: str) -> JobEnd:
+    wait = max(held.job.waited, timedelta(0))
+    return JobEnd(held.job.queue, held.job.kind, word, wait, timedelta(seconds=monotonic() - held.started))
 
 
 def _worker(entry: _Entry) -> int:

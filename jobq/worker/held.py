@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 from time import monotonic
 from typing import Any
 
-from jobq.context import Context, CurrentJob
+from jobq.backoff import LONGEST
+from jobq.context import Context, CurrentJob, view_of
 from jobq.model import Claimed
+from jobq.queue_settings import QueueSettings
 from jobq.store.ending import Fence
 from jobq.verdict import Ended
 
@@ -29,6 +32,7 @@ class Held:
 
     settled: its end is decided (it may still have to be written). completed: it was written by the handler's own
     transaction; completing: that may be happening now. deadline: by the monotonic clock, None without a timeout.
+    queue: what the code says of the job's queue. waits: its executor has no room for it yet.
     """
 
     job: Claimed
@@ -37,6 +41,7 @@ class Held:
     timeout: timedelta | None
     keep: timedelta | None
     max_attempts: int
+    queue: QueueSettings = field(default_factory=QueueSettings)
     started: float = field(default_factory=monotonic)
     context: Context | None = None
     task: asyncio.Task[Ended] | None = None
@@ -45,6 +50,7 @@ class Held:
     completed: bool = False
     has_transaction: bool = False
     completing: bool = False
+    waits: bool = False
     timers: list[asyncio.TimerHandle] = field(default_factory=list)
 
     @property
@@ -53,7 +59,27 @@ class Held:
 
     @property
     def deadline(self) -> float | None:
-        return None if self.timeout is None else self.started + self.timeout.total_seconds()
+        return None if self.timeout is None or self.waits else self.started + self.timeout.total_seconds()
+
+    def cancel_timers(self) -> None:
+        for timer in self.timers:
+            timer.cancel()
+        self.timers.clear()
+
+
+def held_of(job: Claimed, handler: Any, queue: QueueSettings) -> Held:
+    """A claimed job with what counts for it: its own options, else those of its handler, else of its queue."""
+    timeout, keep = _own_options(job)
+    most = job.max_attempts or handler.settings.max_attempts
+    return Held(
+        job,
+        handler,
+        view_of(job, max_attempts=most),
+        timeout=timeout or handler.settings.timeout or queue.timeout,
+        keep=keep if keep is not None else handler.settings.keep,
+        max_attempts=most,
+        queue=queue,
+    )
 
 
 class HeldJobs:
@@ -91,3 +117,20 @@ class HeldJobs:
         limit = now - by.total_seconds()
         jobs = list(self._jobs.values())
         return [held for held in jobs if not held.settled and held.deadline is not None and held.deadline < limit]
+
+
+def _own_options(job: Claimed) -> tuple[timedelta | None, timedelta | None]:
+    """What the row itself says of timeout and keep (seconds in `meta`); what makes no sense is not there."""
+    if job.meta == "{}":
+        return None, None
+    try:
+        meta = json.loads(job.meta)
+        return _span(meta.get("timeout")), _span(meta.get("keep"))
+    except (ValueError, RecursionError, AttributeError):
+        return None, None
+
+
+def _span(value: Any) -> timedelta | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= LONGEST.total_seconds():
+        return None
+    return timedelta(seconds=value)

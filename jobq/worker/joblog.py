@@ -10,7 +10,7 @@ from jobq.worker.held import Held
 
 logger = logging.getLogger("jobq.job")
 MOST_A_SECOND = 100
-GOOD = frozenset({"ok", "skip", "fail", "snooze"})
+GOOD = frozenset({"ok", "skip", "fail", "snooze", "pause"})
 
 
 class JobLog:
@@ -27,7 +27,7 @@ class JobLog:
         self._said = False
 
     def ended(self, held: Held, word: str, text: str | None) -> None:
-        """Write the line of one job. `word`: ok, fail, skip, retry, dead, snooze."""
+        """Write the line of one job. `word`: ok, fail, skip, retry, dead, snooze, pause."""
         level = self._level(word)
         if not logger.isEnabledFor(level):
             return

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from jobq.fairness import shuffled
 from jobq.model import Position
 from jobq.store.claiming import Claim, LaneAsk
+from jobq.worker.shares import Shares
 
 PRIORITIES = (0, 1, 2, 3)
 LATE = timedelta(seconds=5)  # a lane read to its end may still get rows of transactions that began a little earlier
@@ -33,27 +34,38 @@ class Lanes:
         self._weights: dict[str, int] = {}
         self._cursors: dict[tuple[str, int], Cursor] = {}
         self._told: dict[tuple[str, int], Cursor] = {}  # while a claim is in flight, which may not have seen that yet
-        self._source = source or random.Random()
+        self._shares = Shares(source or random.Random())
 
     @property
     def queues(self) -> frozenset[str]:
         return frozenset(self._weights)
 
+    @property
+    def has_more(self) -> bool:
+        """Whether the last claim left room that another one would fill."""
+        return self._shares.has_more
+
+    @property
+    def weight(self) -> int:
+        """Of all queues together."""
+        return sum(self._weights.values())
+
     def serve(self, weights: Mapping[str, int]) -> None:
         """Serve these queues from now on; the cursors of those that stay are kept."""
         self._weights = dict(weights)
+        self._shares.forget(weights)
 
     def add(self, queue: str) -> None:
         """Serve one queue more."""
         self._weights.setdefault(queue, 1)
 
     def ask(self, room: int) -> list[LaneAsk]:
-        """The lanes of the next claim: queues in a random order by weight, priorities in theirs."""
+        """The lanes of the next claim: queues in a random order by weight, with their shares, priorities in theirs."""
         self._told.clear()
         return [
-            LaneAsk(queue, priority, cursor.run_at, cursor.id, room)
-            for queue in shuffled(self._weights, self._source)
-            for priority in PRIORITIES
+            LaneAsk(queue, priority, cursor.run_at, cursor.id, limit)
+            for queue, limit in self._shares.ask(self._weights, room).items()
+            for priority in PRIORITIES[: self._shares.lowest(queue) + 1]
             for cursor in (self._cursors.get((queue, priority), START),)
         ]
 
@@ -65,7 +77,8 @@ class Lanes:
         """
         last = {job.lane: Cursor(job.run_at, job.id) for job in claim.jobs}
         is_full = len(claim.jobs) >= room
-        reached = _reached(asked, last, is_full=is_full)
+        reached = _reached(asked, Counter(job.lane for job in claim.jobs), is_full=is_full)
+        self._shares.absorb(reached, is_full=is_full)
         at_end = Cursor(claim.now - LATE, 0)
         for lane, is_read_to_end in reached.items():
             cursor = last.get(lane) or self._cursors.get(lane, START)
@@ -88,11 +101,11 @@ class Lanes:
 
 
 def _reached(
-    asked: Iterable[LaneAsk], last: Mapping[tuple[str, int], Cursor], *, is_full: bool
+    asked: Iterable[LaneAsk], given: Mapping[tuple[str, int], int], *, is_full: bool
 ) -> dict[tuple[str, int], bool]:
     """The lanes that were read, and whether each was read to its end."""
-    lanes = [(ask.queue, ask.priority) for ask in asked]
+    to_end = {(ask.queue, ask.priority): given.get((ask.queue, ask.priority), 0) < ask.limit for ask in asked}
     if not is_full:
-        return dict.fromkeys(lanes, True)
-    final = max(index for index, lane in enumerate(lanes) if lane in last)
-    return {lane: index < final for index, lane in enumerate(lanes[: final + 1])}
+        return to_end
+    final = max(index for index, lane in enumerate(to_end) if lane in given)
+    return {lane: index < final and whole for index, (lane, whole) in enumerate(to_end.items()) if index <= final}

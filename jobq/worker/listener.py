@@ -7,13 +7,13 @@ from typing import Any
 
 import anyio
 import psycopg
-import sqlalchemy as sa
 from anyio.abc import TaskStatus
 from psycopg import sql
 
 from jobq.faults import can_wait_out
 from jobq.model import Position
 from jobq.notify import parse
+from jobq.source import Source
 from jobq.worker.link import Link
 from jobq.worker.loops import wait_for
 
@@ -26,14 +26,16 @@ class Listener:
 
     def __init__(
         self,
-        connect_arguments: dict[str, Any],
+        source: Source,
         link: Link,
         *,
+        name: str,
         channel: str,
         tell: Callable[[Position | None], None],
         stop: anyio.Event,
     ) -> None:
-        self._connect_arguments = connect_arguments
+        self._source = source
+        self._name = name
         self._link = link
         self._channel = channel
         self._tell = tell
@@ -64,7 +66,7 @@ class Listener:
     async def run_once(self) -> None:
         """Connect and listen until the connection fails or the worker stops."""
         with anyio.fail_after(ANSWER_SECONDS * 2):
-            connection = await psycopg.AsyncConnection.connect(**self._connect_arguments, autocommit=True)
+            connection = await self._source.connect_alone(self._name)
         try:
             with anyio.CancelScope() as self._hearing:
                 await self._listen(connection)
@@ -85,10 +87,3 @@ class Listener:
                     self._tell(position)
             with anyio.fail_after(ANSWER_SECONDS):
                 await connection.execute("SELECT 1")
-
-
-def listen_arguments(url: sa.URL, connect_args: dict[str, Any]) -> dict[str, Any]:
-    """What psycopg needs to connect to where SQLAlchemy's URL points."""
-    dialect = url.get_dialect()()
-    _, arguments = dialect.create_connect_args(url)
-    return {**arguments, **connect_args}

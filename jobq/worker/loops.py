@@ -39,3 +39,16 @@ async def every(
             link.worked(service)
             pause = with_jitter(interval)
         await wait_for(stop, pause)
+
+
+async def until(end: Callable[[], Awaitable[object]], work: Callable[[], Awaitable[object]]) -> None:
+    """Do `work`, but no longer than until `end` returns."""
+    async with anyio.create_task_group() as group:
+
+        async def watch() -> None:
+            await end()
+            group.cancel_scope.cancel()
+
+        group.start_soon(watch)
+        await work()
+        group.cancel_scope.cancel()

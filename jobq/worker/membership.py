@@ -13,8 +13,9 @@ from jobq.database import Database
 from jobq.model import Position
 from jobq.store import leasing as store
 from jobq.store.ending import Fence
-from jobq.store.leasing import Published, Registration
+from jobq.store.leasing import Published, PublishedQueue, Registration
 from jobq.worker.held import HeldJobs
+from jobq.worker.keeper import SlotKeeper
 from jobq.worker.lease import Lease, new_worker_id
 
 logger = logging.getLogger("jobq.worker")
@@ -28,26 +29,30 @@ class Membership:
         database: Database,
         lease: Lease,
         held: HeldJobs,
+        keeper: SlotKeeper,
         *,
         name: str,
         queues: Sequence[str] | None,
         kinds: Sequence[str],
+        schedules: Sequence[str],
         concurrency: int,
         channel: str,
     ) -> None:
         self._database = database
         self._lease = lease
         self._held = held
+        self._keeper = keeper
         self._name = name
         self._queues = queues
         self._kinds = kinds
+        self._schedules = schedules
         self._concurrency = concurrency
         self._channel = channel
         self._former: int | None = None  # an id that was lost: its row may still be there
 
-    async def publish(self, kinds: Iterable[Published], weights: Iterable[tuple[str, int]]) -> None:
+    async def publish(self, kinds: Iterable[Published], queues: Iterable[PublishedQueue]) -> None:
         """Write what the code says of its handlers and queues."""
-        await self._database.transaction(store.publish, list(kinds), list(weights))
+        await self._database.transaction(store.publish, list(kinds), list(queues))
 
     async def join(self) -> None:
         """Register under a new id, after giving back what a lost one may still carry."""
@@ -70,7 +75,11 @@ class Membership:
         if worker_id is None:
             return []
         return await self._database.transaction(
-            store.reconcile, worker_id=worker_id, held=self._held.ids(), channel=self._channel
+            store.reconcile,
+            worker_id=worker_id,
+            held=self._held.ids(),
+            channel=self._channel,
+            kept_slots=self._keeper.ids,
         )
 
     async def leave(self, *, everything: bool) -> int:
@@ -84,7 +93,14 @@ class Membership:
         return given
 
     async def _give_up(self, worker_id: int, held: list[Fence] | None) -> int:
-        return await self._database.transaction(store.leave, worker_id=worker_id, held=held, channel=self._channel)
+        return await self._database.transaction(
+            store.leave,
+            worker_id=worker_id,
+            held=held,
+            channel=self._channel,
+            kept_slots=self._keeper.ids,
+            wait=self._lease.length,
+        )
 
     def _registration(self, worker_id: int) -> Registration:
         return Registration(
@@ -97,6 +113,7 @@ class Membership:
             kinds=self._kinds,
             concurrency=self._concurrency,
             lease=self._lease.length,
+            schedules=self._schedules,
         )
 
 

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
 import anyio
 
-from jobq.backoff import LONGEST
-from jobq.context import Context, Transaction, view_of
+from jobq.context import Context, Transaction
 from jobq.errors import ArgsError
 from jobq.executors import Call, Executor
 from jobq.model import Claimed, State
+from jobq.queue_settings import QueueSettings
 from jobq.store.ending import Ending, Fence
 from jobq.verdict import Ended, Verdict
+from jobq.worker.attempt import HeldAttempt
 from jobq.worker.completer import Completer
-from jobq.worker.held import Held, HeldJobs, Stop
+from jobq.worker.held import Held, HeldJobs, Stop, held_of
 from jobq.worker.settler import Settler
 
 logger = logging.getLogger("jobq.worker")
 
 PATIENCE_SECONDS = 1.0  # what a stopped handler has for its own clean-up before it is left behind
+UNSAID = QueueSettings()
 STILL_RUNNING = timedelta(seconds=5)  # how long a job waits whose former attempt still runs in this process
 
 
@@ -39,6 +40,7 @@ class Runner:
         self,
         *,
         handlers: Mapping[str, Any],
+        queues: Mapping[str, QueueSettings],
         executors: Mapping[str, Executor],
         around: Iterable[Callable[[], Any]],
         held: HeldJobs,
@@ -46,9 +48,11 @@ class Runner:
         settler: Settler,
         concurrency: int,
         open_transaction: Callable[[Held], Transaction],
+        settle: Callable[[Held], Awaitable[bool]],
     ) -> None:
         self.state: Any = None  # what the application's lifespan yielded
         self._handlers = handlers
+        self._queues = queues
         self._executors = executors
         self._around = tuple(around)
         self._held = held
@@ -56,6 +60,7 @@ class Runner:
         self._settler = settler
         self._concurrency = concurrency
         self._open_transaction = open_transaction
+        self._settle_commit = settle
         self.on_room: Callable[[], None] = lambda: None  # called when a worker that was full is so no longer
         self._running: set[Held] = set()
         self._left_behind: dict[int, asyncio.Task[Ended]] = {}
@@ -84,13 +89,12 @@ class Runner:
             if earlier is not None:
                 self.stop(earlier, Stop.LOST)
             held.settled = True
-            self._completer.add(held, Ending(held.fence, State.PENDING, delay=STILL_RUNNING), Verdict(State.PENDING))
+            self._completer.add(held, _put_off(held), Verdict(State.PENDING))
             return
         self._running.add(held)
         held.task = asyncio.get_running_loop().create_task(self._attempt(held), name=f"jobq {job.kind} {job.id}")
         held.task.add_done_callback(lambda task: self._settle(held, _ended(task)))
-        if held.timeout is not None:
-            self._after(held, held.timeout.total_seconds(), self.stop, held, Stop.TIMEOUT)
+        self._set_timeout(held)
 
     def stop(self, held: Held, reason: Stop) -> None:
         """Tell a job to stop; left behind when it has not ended a second later. The first reason stays."""
@@ -121,17 +125,7 @@ class Runner:
             await self._idle.wait()
 
     def _hold(self, job: Claimed) -> Held:
-        handler = self._handlers[job.kind]
-        timeout, keep = _own_options(job)
-        most = job.max_attempts or handler.settings.max_attempts
-        held = Held(
-            job,
-            handler,
-            view_of(job, max_attempts=most),
-            timeout=timeout or handler.settings.timeout,
-            keep=keep if keep is not None else handler.settings.keep,
-            max_attempts=most,
-        )
+        held = held_of(job, self._handlers[job.kind], self._queues.get(job.queue, UNSAID))
         self._held.put(held)
         return held
 
@@ -140,8 +134,9 @@ class Runner:
             arguments = held.handler.codec.decode(held.job.args)
         except ArgsError as error:
             return Ended(error=error)
-        held.context = Context(held.view, self.state, lambda: self._open_transaction(held))
-        call = Call(held.handler.function, arguments, held.context, self._around)
+        held.context = Context(held.view, self.state, lambda: self._open_transaction(held), meta=held.job.meta)
+        attempt = HeldAttempt(held, set_timeout=self._set_timeout, settle=self._settle_commit)
+        call = Call(held.handler.function, arguments, held.context, self._around, attempt)
         return await self._executors[held.handler.executor].run(call)
 
     def _settle(self, held: Held, ended: Ended) -> None:
@@ -149,9 +144,7 @@ class Runner:
         if held.settled:
             return
         held.settled = True
-        for timer in held.timers:
-            timer.cancel()
-        held.timers.clear()
+        held.cancel_timers()
         self._running.discard(held)
         self._settler.settle(held, ended)
         if held.stop is not None and held.job.id in self.left_behind:
@@ -174,8 +167,21 @@ class Runner:
         held.task.add_done_callback(lambda _: self._left_behind.pop(held.job.id, None))
         self._settle(held, Ended(error=asyncio.CancelledError()))
 
+    def _set_timeout(self, held: Held) -> None:
+        if held.timeout is not None:
+            self._after(held, held.timeout.total_seconds(), self.stop, held, Stop.TIMEOUT)
+
     def _after(self, held: Held, seconds: float, function: Callable[..., None], *args: Any) -> None:
         held.timers.append(asyncio.get_running_loop().call_later(seconds, function, *args))
+
+
+def _put_off(held: Held) -> Ending:
+    """Back until its former attempt has ended; in a FIFO queue it keeps its place, and the slot waits."""
+    if held.job.slot is None:
+        return Ending(held.fence, State.PENDING, delay=STILL_RUNNING)
+    if held.job.in_order:
+        return Ending(held.fence, State.PENDING, slot_wait=STILL_RUNNING)
+    return Ending(held.fence, State.PENDING, delay=STILL_RUNNING, slot_wait=timedelta(0))
 
 
 def _ended(task: asyncio.Task[Ended]) -> Ended:
@@ -184,20 +190,3 @@ def _ended(task: asyncio.Task[Ended]) -> Ended:
         return Ended(error=asyncio.CancelledError())
     error = task.exception()  # an executor of the user's that broke its promise
     return task.result() if error is None else Ended(error=error)
-
-
-def _own_options(job: Claimed) -> tuple[timedelta | None, timedelta | None]:
-    """What the row itself says of timeout and keep (seconds in `meta`); what makes no sense is not there."""
-    if job.meta == "{}":
-        return None, None
-    try:
-        meta = json.loads(job.meta)
-        return _span(meta.get("timeout")), _span(meta.get("keep"))
-    except (ValueError, RecursionError, AttributeError):
-        return None, None
-
-
-def _span(value: Any) -> timedelta | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= LONGEST.total_seconds():
-        return None
-    return timedelta(seconds=value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import anyio
@@ -11,6 +10,7 @@ import anyio
 from jobq.faults import can_wait_out, said_briefly
 from jobq.worker.assembly import Assembly, Setting
 from jobq.worker.held import Stop
+from jobq.worker.loops import until
 
 logger = logging.getLogger("jobq.worker")
 CLAIM_SECONDS = 0.5  # what a claim in flight has to come back once the worker is told to stop
@@ -27,7 +27,7 @@ async def claim_until_told(assembly: Assembly) -> None:
         await assembly.stop.claim.wait()
         await anyio.sleep(CLAIM_SECONDS)
 
-    await _until(cut_off, assembly.claimer.run)
+    await until(cut_off, assembly.claimer.run)
 
 
 async def drain(assembly: Assembly, grace: timedelta) -> None:
@@ -36,7 +36,7 @@ async def drain(assembly: Assembly, grace: timedelta) -> None:
         logger.info("stopping: %d jobs have %s to end", assembly.runner.running, grace)
     told_at = assembly.stop.told_at or anyio.current_time()
     with anyio.move_on_after(told_at + grace.total_seconds() - anyio.current_time()):
-        await _until(assembly.stop.hurry.wait, assembly.runner.ended)
+        await until(assembly.stop.hurry.wait, assembly.runner.ended)
     await stop_handlers(assembly)
     with anyio.move_on_after(RECORD_SECONDS):
         await assembly.completer.drained()
@@ -76,16 +76,3 @@ async def close(assembly: Assembly, setting: Setting) -> None:
         await executor.close()
     await assembly.database.close()
     await assembly.engines.close()
-
-
-async def _until(end: Callable[[], Awaitable[object]], work: Callable[[], Awaitable[object]]) -> None:
-    """Do `work`, but no longer than until `end` returns."""
-    async with anyio.create_task_group() as group:
-
-        async def watch() -> None:
-            await end()
-            group.cancel_scope.cancel()
-
-        group.start_soon(watch)
-        await work()
-        group.cancel_scope.cancel()

@@ -11,9 +11,10 @@ from jobq.errors import WorkerError
 from jobq.faults import can_wait_out, is_refusal, said_briefly
 from jobq.registry import App
 from jobq.store import leasing as store
-from jobq.store.leasing import Published
-from jobq.worker.assembly import OWN_POOL, Assembly, Setting, declared_weights
-from jobq.worker.loops import wait_for
+from jobq.store.leasing import Published, PublishedQueue
+from jobq.worker.assembly import OWN_POOL, Assembly, Setting
+from jobq.worker.loops import until, wait_for
+from jobq.worker.placing import start_executors
 
 logger = logging.getLogger("jobq.worker")
 
@@ -21,8 +22,10 @@ logger = logging.getLogger("jobq.worker")
 async def start(assembly: Assembly, setting: Setting) -> bool:
     """Look, publish what the code says, and join the fleet; waits for a database that is out of reach.
 
-    False: told to stop meanwhile. Raises: SchemaError; WorkerError, when the database refuses this role.
+    False: told to stop meanwhile. Raises: SchemaError; WorkerError, when the database refuses this role, or an executor
+    cannot run its handlers.
     """
+    await _start_executors(assembly, setting)
     while not assembly.stop.claim.is_set():
         try:
             await _try(assembly, setting)
@@ -38,10 +41,18 @@ async def start(assembly: Assembly, setting: Setting) -> bool:
     return False
 
 
+async def _start_executors(assembly: Assembly, setting: Setting) -> None:
+    """No longer than until the word to stop: a child process imports the whole application."""
+    try:
+        await until(assembly.stop.claim.wait, lambda: start_executors(setting.executors))
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
+
+
 async def _try(assembly: Assembly, setting: Setting) -> None:
     most, used = await assembly.database.run(_look)
     _say_connections(setting, most, used)
-    await assembly.membership.publish(_published(setting.app), declared_weights(setting.app).items())
+    await assembly.membership.publish(map(Published.of, setting.app.handlers.values()), _published_queues(setting.app))
     await assembly.surveyor.run_once()
     await assembly.membership.join()
 
@@ -52,7 +63,7 @@ def _look(connection: sa.Connection) -> tuple[int, int]:
 
 
 def _say_connections(setting: Setting, most: int, used: int) -> None:
-    own = OWN_POOL + 1 + setting.options.listen
+    own = OWN_POOL + 1 + setting.options.listens
     needed = own + setting.options.concurrency
     level = logging.INFO if used + needed <= most else logging.WARNING
     logger.log(
@@ -65,15 +76,9 @@ def _say_connections(setting: Setting, most: int, used: int) -> None:
     )
 
 
-def _published(app: App) -> list[Published]:
+def _published_queues(app: App) -> list[PublishedQueue]:
+    """The queues that the code says something of; a limit only where it has one to say."""
     return [
-        Published(
-            kind=handler.kind,
-            queue=handler.settings.queue,
-            max_attempts=handler.settings.max_attempts,
-            timeout=handler.settings.timeout,
-            keep=handler.settings.keep,
-            on_interrupt=handler.settings.on_interrupt,
-        )
-        for handler in app.handlers.values()
+        PublishedQueue(name, each.weight, each.fifo if each.is_limited else None, each.concurrency)
+        for name, each in app.queues.items()
     ]

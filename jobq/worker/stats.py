@@ -6,8 +6,12 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from jobq.diagnosis import WorkerFacts
+
 if TYPE_CHECKING:
     from jobq.worker.assembly import Assembly
+
+LEAST_PATIENCE = timedelta(seconds=3)  # more than a failed claim waits before the next try
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +21,8 @@ class WorkerStats:
     refused: writes that the fence refused, since the job was taken from this worker meanwhile. lost: attempts stopped
     for that reason. left_behind: handlers that could not be stopped and still run. away_for: how long the database has
     been out of reach, None when it is not. reconciled: jobs given back whose claim's answer had been lost.
-    not_given_back: what was held when leaving failed; a claim whose answer is not known counts as one.
+    not_given_back: what was held when leaving failed; a claim whose answer is not known counts as one. is_leader: this
+    is the worker that cleans and sums up.
     """
 
     worker_id: int | None
@@ -32,6 +37,7 @@ class WorkerStats:
     retry: int
     dead: int
     snooze: int
+    pause: int
     given_back: int
     not_given_back: int
     refused: int
@@ -40,6 +46,7 @@ class WorkerStats:
     reconciled: int
     left_behind: int
     leases_lost: int
+    is_leader: bool
     away_for: timedelta | None
 
 
@@ -55,6 +62,7 @@ class Counters:
     retry: int = 0
     dead: int = 0
     snooze: int = 0
+    pause: int = 0
     given_back: int = 0
     not_given_back: int = 0
     refused: int = 0
@@ -64,8 +72,21 @@ class Counters:
     leases_lost: int = 0
 
     def count(self, word: str, number: int = 1) -> None:
-        """One more of a verdict's word: ok, fail, skip, retry, dead, snooze."""
+        """One more of a verdict's word: ok, fail, skip, retry, dead, snooze, pause."""
         setattr(self, word, getattr(self, word) + number)
+
+
+def facts_of(assembly: Assembly, *, is_told_to_stop: bool, poll_interval: timedelta) -> WorkerFacts:
+    """What a running worker's readiness depends on."""
+    lease, claimer = assembly.lease, assembly.claimer
+    return WorkerFacts(
+        is_running=True,
+        is_stopping=is_told_to_stop,
+        lease_left=None if lease.worker_id is None else timedelta(seconds=lease.seconds_left),
+        has_claimed=claimer.has_looked,
+        behind_for=claimer.behind_for,
+        patience=max(LEAST_PATIENCE, 3 * poll_interval),
+    )
 
 
 def snapshot(assembly: Assembly, name: str) -> WorkerStats:
@@ -76,6 +97,7 @@ def snapshot(assembly: Assembly, name: str) -> WorkerStats:
         running=assembly.runner.running,
         held=len(assembly.held),
         left_behind=len(assembly.runner.left_behind),
+        is_leader=assembly.election.office is not None,
         away_for=assembly.link.away_for,
         **asdict(assembly.counters),
     )

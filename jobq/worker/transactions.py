@@ -3,51 +3,65 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 from sqlalchemy.orm import Session
 
 from jobq.context import Transaction
-from jobq.database import Database, connect_arguments
+from jobq.database import Database, async_engine, sync_engine
 from jobq.errors import ContextError, LeaseLostError
 from jobq.faults import can_wait_out, is_connection_failure
 from jobq.model import State
 from jobq.retention import kept_for
+from jobq.source import Source
 from jobq.store import ending as store
 from jobq.store.ending import Ending
 from jobq.worker.held import Held, Stop
-from jobq.worker.source import Source
+
+
+class Sessions(Protocol):
+    """Where the sessions of handlers come from; their commit is the handler's."""
+
+    def session(self) -> Session: ...
+
+    def async_session(self) -> AsyncSession: ...
 
 
 class HandlerEngines:
     """Engines for the transactions of handlers, made when first used: with the server's own settings."""
 
     def __init__(self, source: Source, *, name: str, size: int) -> None:
-        self._url = source.url
-        self._connect_args = connect_arguments(source.url, source.connect_args, name=name)
-        self._size = size
-        self._options = source.options
+        self._source = source
+        self._name = name
+        # A handler must not pay for a connection that died while it was idle.
+        self._options: dict[str, Any] = {"pool_size": size, "max_overflow": 0, "pool_pre_ping": True}
         self._sync: sa.Engine | None = None
         self._async: AsyncEngine | None = None
 
     @property
     def sync(self) -> sa.Engine:
         if self._sync is None:
-            self._sync = sa.create_engine(self._url, **self._settings())
+            self._sync = sync_engine(self._source, name=self._name, **self._options)
         return self._sync
 
     @property
     def asynchronous(self) -> AsyncEngine:
         if self._async is None:
-            self._async = create_async_engine(self._url, **self._settings())
+            self._async = async_engine(self._source, name=self._name, **self._options)
         return self._async
+
+    def session(self) -> Session:
+        return Session(self.sync)
+
+    def async_session(self) -> AsyncSession:
+        return AsyncSession(self.asynchronous)
 
     async def close(self) -> None:
         """Close every connection that is not in use."""
@@ -56,16 +70,6 @@ class HandlerEngines:
         if self._async is not None:
             with anyio.move_on_after(2, shield=True):
                 await self._async.dispose()
-
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "connect_args": self._connect_args,
-            "pool_size": self._size,
-            "max_overflow": 0,
-            "pool_pre_ping": True,  # a handler must not pay for a connection that died while it was idle
-            "hide_parameters": True,
-            "execution_options": self._options,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ class Transactions:
     def open(self, held: Held) -> Transaction:
         """A transaction for this attempt; it begins when it is entered."""
         assert held.task is not None
-        return JobTransaction(self, held, held.task.get_loop())
+        return JobTransaction(held, self.engines, self.settle, held.task.get_loop())
 
     async def settle(self, held: Held) -> bool:
         """Whether a COMMIT without an answer did happen. Asks until the database answers or the lease is lost."""
@@ -95,18 +99,25 @@ class Transactions:
 class JobTransaction(Transaction):
     """See Context.transaction. `with` where no event loop runs in the thread, else `async with`."""
 
-    def __init__(self, transactions: Transactions, held: Held, loop: asyncio.AbstractEventLoop) -> None:
-        self._transactions = transactions
+    def __init__(
+        self,
+        held: Held,
+        sessions: Sessions,
+        settle: Callable[[Held], Coroutine[Any, Any, bool]],
+        loop: asyncio.AbstractEventLoop | None,
+    ) -> None:
         self._held = held
+        self._sessions = sessions
+        self._settle = settle
         self._loop = loop
         self._session: Session | None = None
         self._async_session: AsyncSession | None = None
 
     def __enter__(self) -> Session:
-        if _loop_runs_here():
+        if self._is_async_here():
             raise ContextError("an event loop runs here: use `async with jobq.current().transaction()`")
         self._begin()
-        self._session = Session(self._transactions.engines.sync)
+        self._session = self._sessions.session()
         return self._session
 
     def __exit__(
@@ -125,17 +136,17 @@ class JobTransaction(Transaction):
         try:
             session.commit()
         except Exception as problem:
-            if not is_connection_failure(problem):
+            if self._loop is None or not is_connection_failure(problem):
                 raise
-            settled = asyncio.run_coroutine_threadsafe(self._transactions.settle(self._held), self._loop)
+            settled = asyncio.run_coroutine_threadsafe(self._settle(self._held), self._loop)
             if not settled.result():
                 raise
 
     async def __aenter__(self) -> AsyncSession:
-        if not _loop_runs_here():
+        if not self._is_async_here():
             raise ContextError("no event loop runs here: use `with jobq.current().transaction()`")
         self._begin()
-        self._async_session = AsyncSession(self._transactions.engines.asynchronous)
+        self._async_session = self._sessions.async_session()
         return self._async_session
 
     async def __aexit__(
@@ -154,8 +165,15 @@ class JobTransaction(Transaction):
         try:
             await session.commit()
         except Exception as problem:
-            if not is_connection_failure(problem) or not await self._transactions.settle(self._held):
+            if not is_connection_failure(problem) or not await self._settle(self._held):
                 raise
+
+    def _is_async_here(self) -> bool:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        return True
 
     def _begin(self) -> None:
         if self._held.has_transaction:
@@ -184,11 +202,3 @@ def _complete(session: Session, held: Held) -> None:
             f"job {held.job.id} ({held.job.kind}) was taken from this worker during attempt {held.job.attempt}:"
             " its work is rolled back"
         )
-
-
-def _loop_runs_here() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -6,27 +6,31 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import sqlalchemy as sa
 from anyio.abc import TaskStatus
 
+from jobq.diagnosis import Health, WorkerFacts, readiness
 from jobq.errors import WorkerError
-from jobq.executors import CoroutineExecutor, Executor, ThreadExecutor
+from jobq.events import EndCallback
+from jobq.executors import Executor
 from jobq.registry import App
+from jobq.source import source_of
 from jobq.worker.assembly import Assembly, Setting
 from jobq.worker.membership import default_name
 from jobq.worker.options import WorkerOptions
+from jobq.worker.placing import executors_for
 from jobq.worker.shutdown import CLOSE_SECONDS, claim_until_told, close, drain, leave, stop_handlers
-from jobq.worker.source import source_of
 from jobq.worker.startup import start
-from jobq.worker.stats import WorkerStats, snapshot
+from jobq.worker.stats import WorkerStats, facts_of, snapshot
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 logger = logging.getLogger("jobq.worker")
+E = TypeVar("E", bound=EndCallback)
 EXIT_NOT_GIVEN_BACK = 1
 EXIT_LEFT_BEHIND = 70
 
@@ -34,11 +38,16 @@ EXIT_LEFT_BEHIND = 70
 class Worker:
     """Claims due jobs of the kinds that `app` has handlers for, and runs them.
 
-    `engine` is where the jobs are: a URL, an Engine or an AsyncEngine (whose URL, connect arguments and
-    schema_translate_map are taken; the pools are the worker's own, through psycopg, READ COMMITTED). A worker uses up
-    to 6 connections, and one more for each handler that is inside of `current().transaction()`.
+    `engine` is where the jobs are: a URL, an Engine or an AsyncEngine (whose URL, connect arguments, `do_connect`
+    listeners, creator and schema_translate_map are taken; the pools are the worker's own, through psycopg, READ
+    COMMITTED). A worker uses up to 6 connections, and one more for each handler that is inside of
+    `current().transaction()`. `pooler`: the URL is that of a pooler in transaction mode, such as PgBouncer; then
+    nothing can be listened for there, but at `listen_url`, the server's own.
 
-    Options: see WorkerOptions. `executors` adds executors by the name that handlers ask for, or replaces built-in ones.
+    Options: see WorkerOptions. `app_path`, `module:attribute`: where child processes import the App, when it cannot be
+    found among the loaded modules. `executors` adds executors by the name that handlers ask for, or replaces built-in
+    ones.
+
     Raises: OptionError, OptionTypeError, RegistrationError (an annotation of a handler does not resolve), WorkerError.
     """
 
@@ -55,21 +64,44 @@ class Worker:
         stall: timedelta | None = None,
         name: str | None = None,
         listen: bool = True,
+        pooler: bool = False,
+        listen_url: sa.URL | str | None = None,
         executors: Mapping[str, Executor] | None = None,
+        processes: int | None = None,
+        max_jobs_per_child: int | None = None,
+        max_memory_per_child: int | None = None,
+        app_path: str | None = None,
     ) -> None:
         app.resolve()
-        options = WorkerOptions(queues, concurrency, lease, grace, poll_interval, stall, name, listen)
+        options = WorkerOptions(
+            queues,
+            concurrency,
+            lease,
+            grace,
+            poll_interval,
+            stall,
+            name,
+            listen,
+            pooler,
+            listen_url,
+            processes,
+            max_jobs_per_child,
+            max_memory_per_child,
+        )
+        name = name or default_name()
+        source = source_of(engine, pooler=pooler)
         self._setting = Setting(
             app,
-            source_of(engine),
+            source,
+            source if listen_url is None else source_of(listen_url),
             options,
-            name or default_name(),
-            {"async": CoroutineExecutor(), "thread": ThreadExecutor(), **(executors or {})},
+            name,
+            executors_for(app, source, options, executors or {}, name=name, app_path=app_path),
         )
-        _check_executors(self._setting)
         self._is_told_to_stop = False
         self._assembly: Assembly | None = None
         self._last: WorkerStats | None = None
+        self._on_end: list[EndCallback] = []
 
     @property
     def name(self) -> str:
@@ -97,6 +129,30 @@ class Worker:
             raise WorkerError("the worker has not run yet: stats() works once run() has begun")
         return self._last
 
+    def health(self) -> Health:
+        """Whether this worker takes jobs: it runs, is not stopping, holds its lease, and its claims come through.
+
+        May be called from any thread, at any time.
+        """
+        assembly, options = self._assembly, self._setting.options
+        if assembly is None:
+            return readiness(WorkerFacts())
+        facts = facts_of(assembly, is_told_to_stop=self._is_told_to_stop, poll_interval=options.poll_interval)
+        return readiness(facts)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `health` finds nothing wrong."""
+        return self.health().is_ok
+
+    def on_end(self, callback: E, /) -> E:
+        """Call back with a JobEnd for each end of an attempt that is recorded, in the event loop's thread.
+
+        For counting: it must be quick and must not block. What it raises is logged.
+        """
+        self._on_end.append(callback)
+        return callback
+
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> int:
         """Work until `stop`. Returns the exit code for a process that does nothing else: 0 when everything was recorded
         or given back, 1 when it was not (the lease of those jobs runs out), 70 when a handler could not be stopped and
@@ -108,6 +164,7 @@ class Worker:
         if self._assembly is not None:
             raise WorkerError("this worker is running already: make another one")
         assembly = self._assembly = Assembly(self._setting)
+        assembly.completer.on_end = self._on_end
         if self._is_told_to_stop:
             self.stop()
         try:
@@ -135,6 +192,7 @@ class Worker:
             task_status.started()
             return
         logger.info("worker %s is at work as %s", self.name, assembly.lease.worker_id)
+        _say_polling(self._setting.options)
         try:
             async with anyio.create_task_group() as recording:
                 await recording.start(assembly.completer.run)
@@ -155,16 +213,28 @@ class Worker:
                 await leave(assembly)
 
 
-def _check_executors(setting: Setting) -> None:
-    missing = {handler.executor for handler in setting.app.handlers.values()} - setting.executors.keys()
-    if missing:
-        known = ", ".join(sorted(setting.executors))
-        raise WorkerError(f"no executor named {', '.join(sorted(missing))} (known: {known})")
+def _say_polling(options: WorkerOptions) -> None:
+    if options.listen and not options.listens:
+        seconds = options.poll_interval.total_seconds()
+        logger.info(
+            "behind a pooler nothing can be listened for: new jobs are found by looking every %g s, or told of at once"
+            " with --listen-url (in Python: listen_url=...), the server's own URL",
+            seconds,
+        )
 
 
 def _services(assembly: Assembly, options: WorkerOptions) -> list[Any]:
-    listener = [assembly.listener] if options.listen else []
-    return [assembly.surveyor, assembly.rescuer, assembly.guard, *listener]
+    listener = [assembly.listener] if options.listens else []
+    return [
+        assembly.surveyor,
+        assembly.rescuer,
+        assembly.election,
+        assembly.maintainer,
+        assembly.scheduler,
+        assembly.guard,
+        assembly.keeper,
+        *listener,
+    ]
 
 
 def _only(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -107,7 +107,9 @@ class Fleet:
     folder: Path
     members: list[Member] = field(default_factory=list)
 
-    def start(self, *, url: str | None = None, is_ready: bool = True, **options: object) -> Member:
+    def start(
+        self, *, url: str | None = None, is_ready: bool = True, app: str = "apps:app", **options: object
+    ) -> Member:
         """A worker with options as on the command line, by default once it is at work."""
         log = self.folder / f"worker{len(self.members)}.log"
         environment = {
@@ -116,8 +118,9 @@ class Fleet:
             "CHAOS_LEDGER_URL": self.ledger_url.replace("+psycopg", ""),
             "CHAOS_STATS": str(log.with_suffix(".stats")),
         }
-        given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-        command = [sys.executable, "process.py", "run", "apps:app", *given]
+        named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
+        given = [name if value is True else f"{name}={value}" for name, value in named.items()]
+        command = [sys.executable, "process.py", "run", app, *given]
         with log.open("wb") as file:
             pipes = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file}
             process = subprocess.Popen(command, cwd=HERE, env=environment, start_new_session=True, **pipes)

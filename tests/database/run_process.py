@@ -63,13 +63,15 @@ async def opened():
 class RunProcess:
     """`jobq run` with these arguments, in `folder`, which holds its modules."""
 
+    prefix: tuple[str, ...] = ()
+
     def __init__(self, folder: Path, *arguments: str, database_url: str | None = None) -> None:
         hidden = {"JOBQ_DATABASE_URL", "DATABASE_URL"}
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
         environment |= {"XDG_DATA_HOME": str(folder / "data")}
         environment |= {"JOBQ_DATABASE_URL": database_url} if database_url else {}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "jobq", "run", *arguments],
+            [*self.prefix, sys.executable, "-m", "jobq", "run", *arguments],
             cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.lines: list[str] = []

@@ -30,7 +30,8 @@ def test_the_indexes_are_these_and_no_others(connection: sa.Connection) -> None:
         "jobs_lane": "CREATE INDEX jobs_lane btree (queue, priority, run_at, ((id + 0)))",
         "jobs_unique": "CREATE UNIQUE INDEX jobs_unique btree (unique_key) WHERE (unique_key IS NOT NULL)",
         "finished_jobs_expires": "CREATE INDEX finished_jobs_expires btree (expires_at)",
-        "finished_jobs_finished": "CREATE INDEX finished_jobs_finished brin (finished_at)",
+        "finished_jobs_finished": "CREATE INDEX finished_jobs_finished brin (finished_at) WITH (autosummarize='on')",
+        "finished_jobs_dead": "CREATE INDEX finished_jobs_dead btree (queue, finished_at) WHERE (state = 'dead'::text)",
         "finished_jobs_recent": "CREATE INDEX finished_jobs_recent btree (kind, md5((args)::text), finished_at)",
     }
     assert len(found) - len(own) == len(tables.metadata.tables) + 1  # a primary key each, and the version table's
@@ -70,8 +71,18 @@ def test_the_checks_are_those_of_the_tables(connection: sa.Connection) -> None:
     create_as_declared(connection)
     declared = dict(catalog(connection, query.format("declared")))
 
-    assert len(migrated) == 11
+    assert len(migrated) == 12
     assert migrated == declared
+
+
+def test_the_function_acts_for_its_caller_and_looks_nowhere_else(connection: sa.Connection) -> None:
+    query = """
+        SELECT proname, pg_get_function_identity_arguments(oid), prosecdef, provolatile, proconfig
+        FROM pg_proc WHERE pronamespace = 'jobq'::regnamespace
+    """
+    arguments = "kind text, args jsonb, queue text, run_at timestamp with time zone, priority integer, unique_key text"
+
+    assert catalog(connection, query) == [("enqueue", arguments, False, "v", ["search_path=pg_catalog, pg_temp"])]
 
 
 def test_the_view_is_that_of_the_tables(connection: sa.Connection) -> None:

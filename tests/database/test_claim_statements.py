@@ -305,5 +305,5 @@ def test_a_survey_of_an_empty_database_finds_nothing(connection: sa.Connection) 
 
     found = survey(connection)
 
-    assert (found.queues, found.weights, found.live_workers) == (frozenset(), {}, 0)
+    assert (found.queues, found.settings, found.live_workers) == (frozenset(), (), 0)
     assert connection.scalar(sa.select(sa.func.count()).select_from(finished_jobs)) == 0

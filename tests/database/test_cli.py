@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def objects(text: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("command", ["stats", "list", "show 1", "retry 1", "cancel 1", "workers"])
+@pytest.mark.parametrize("command", ["stats", "list", "show 1", "why 1", "retry 1", "cancel 1", "workers"])
 def test_without_the_tables_every_command_says_what_to_type(
     command: str, empty_database_url: str, jobq: Callable[..., tuple[int, str, str]]
 ) -> None:
@@ -156,6 +157,25 @@ def test_show_tells_the_whole_story(rows: sa.Connection, jobq: Callable[..., tup
     assert "\x1b" not in out
     assert (found["args"], found["state"]) == ({"to": "a@b.c"}, "dead")
     assert [failure["traceback"] for failure in found["errors"]] == [ERROR["traceback"]]  # type: ignore[attr-defined]
+
+
+def test_show_says_what_a_waiting_job_waits_for_and_what_became_of_its_attempts(
+    rows: sa.Connection, jobq: Callable[..., tuple[int, str, str]]
+) -> None:
+    at, later = NOW - timedelta(minutes=3), NOW + timedelta(hours=1)
+    error = sa.func.jsonb_build_array(
+        sa.func.jsonb_build_object("attempt", 3, "at", sa.func.to_json(NOW), "error", "E")
+    )
+    values = {"attempt": 3, "failures": 1, "max_attempts": 5, "attempted_at": at, "run_at": later}
+    waits = add_job(rows, callsite="shop/orders.py:88", errors=error, **values)
+
+    out = jobq("show", waits)[1]
+
+    assert f"why         job {waits} waits: there is no live worker" in out
+    assert "claimed 3 times, 1 of 5 failed, 2 put off (Snooze, a pause) or given back" in out
+    assert "enqueued at shop/orders.py:88" in out
+    assert "attempt 3 failed: E, after 3m" in out
+    assert "due (in 1h)" in out
 
 
 def test_show_has_the_args_that_python_cannot_parse_as_they_stand(

@@ -1,4 +1,4 @@
-"""Claims while another session holds a snapshot open, so that no dead row can be cleaned away."""
+"""Claims among rows that they cannot use: dead ones that cannot be cleaned away, and crowds of other kinds."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ from jobq.worker.lanes import Lanes
 ME = 1
 ROUNDS = 40
 BATCH = 500
+CROWD = """
+    INSERT INTO jobq.jobs (queue, kind, args, run_at)
+    SELECT 'default', 'odd', '{}', now() - interval '1 hour' + n * interval '1 ms' FROM generate_series(1, 20000) n
+"""
 
 
 def test_f63_a_claim_reads_no_more_pages_after_twenty_thousand_jobs_behind_an_open_snapshot(engine: sa.Engine) -> None:
@@ -34,6 +38,20 @@ def test_f63_a_claim_reads_no_more_pages_after_twenty_thousand_jobs_behind_an_op
 
         assert size_of_jobs(connection) > ROUNDS * BATCH * 200  # nothing could be cleaned away, and no job is left
         assert at_last < 10 * at_first
+
+
+def test_a10_a_crowd_of_another_kind_is_walked_through_once(engine: sa.Engine) -> None:
+    lanes = Lanes()
+    lanes.serve({"default": 1})
+    with engine.connect() as connection:
+        join(connection)
+        connection.exec_driver_sql(CROWD)
+        connection.commit()
+        at_first = pages_of_a_claim(connection, lanes)
+        through(connection, lanes)
+        at_last = pages_of_a_claim(connection, lanes)
+
+    assert at_first > 20 * at_last
 
 
 def join(connection: sa.Connection) -> None:

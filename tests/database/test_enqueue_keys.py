@@ -19,7 +19,7 @@ from jobq.handlers import Kind, kind
 from jobq.model import Enqueued
 from jobq.producer import enqueue, enqueue_many
 from jobq.registry import App
-from jobq.store import inserting
+from jobq.store import newjobs
 from jobq.tables import jobs
 
 app = App()
@@ -222,7 +222,7 @@ def test_f11_bulk_calls_with_keys_in_opposite_order_do_not_deadlock(engine: sa.E
 def test_f11_bulk_calls_of_several_statements_do_not_deadlock_either(
     engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inserting, "MOST_ROWS", 7)
+    monkeypatch.setattr(newjobs, "MOST_ROWS", 7)
     rows = [{"company_id": n} for n in range(50)]
 
     def many(step: int) -> list[Enqueued]:
@@ -298,7 +298,7 @@ def test_one_and_many_derive_the_same_keys(connection: sa.Connection) -> None:
 def test_f12_the_key_is_the_digest_of_jsonbs_own_text(
     connection: sa.Connection, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(inserting, "MOST_ROWS", size)
+    monkeypatch.setattr(newjobs, "MOST_ROWS", size)
     given = enqueue_many(connection, sync, [{"company_id": n, "what": {"b": 1, "aa": n}} for n in range(3)])
     wanted = sa.text(
         "SELECT 'sync:' || encode(sha256(convert_to(args::text, 'UTF8')), 'hex') FROM jobq.jobs WHERE id = :id"

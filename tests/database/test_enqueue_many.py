@@ -19,7 +19,7 @@ from jobq.model import Enqueued
 from jobq.notify import parse
 from jobq.producer import enqueue, enqueue_many
 from jobq.registry import App
-from jobq.store import inserting
+from jobq.store import newjobs
 from jobq.tables import jobs
 
 app = App()
@@ -82,9 +82,9 @@ def test_more_rows_than_a_statement_takes_go_in_by_several(
     connection: sa.Connection, statements: list[str], monkeypatch: pytest.MonkeyPatch, unit: str
 ) -> None:
     if unit == "rows":
-        monkeypatch.setattr(inserting, "MOST_ROWS", 10)
+        monkeypatch.setattr(newjobs, "MOST_ROWS", 10)
     else:
-        monkeypatch.setattr(inserting, "MOST_CHARACTERS", 10 * len('{"n":99,"to":"a"}'))
+        monkeypatch.setattr(newjobs, "MOST_CHARACTERS", 10 * len('{"n":99,"to":"a"}'))
 
     given = enqueue_many(connection, send_email, [{"to": "a", "n": 10 + n} for n in range(25)])
 
@@ -96,7 +96,7 @@ def test_more_rows_than_a_statement_takes_go_in_by_several(
 def test_a_row_larger_than_a_statement_should_be_goes_in_alone(
     connection: sa.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inserting, "MOST_CHARACTERS", 5)
+    monkeypatch.setattr(newjobs, "MOST_CHARACTERS", 5)
 
     assert len(enqueue_many(connection, send_email, [{"to": "a" * 100}, {"to": "b" * 100}])) == 2
 
@@ -150,7 +150,7 @@ def test_keys_that_are_held_or_come_twice_give_the_holder(connection: sa.Connect
 def test_of_equal_keys_the_first_row_has_the_job_also_over_statements(
     connection: sa.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inserting, "MOST_ROWS", 2)
+    monkeypatch.setattr(newjobs, "MOST_ROWS", 2)
     rows = [send_email.options(unique_key=f"k{n % 3}").args("a", n=n) for n in range(9)]
 
     given = enqueue_many(connection, send_email, rows)

@@ -12,7 +12,18 @@ from admin_rows import NOW, add_job, add_worker
 from store_rows import ME, OTHER, add_running, add_slot, claim_from, in_thread, listening, row, running_on, slot_holders
 
 from jobq.model import Position
-from jobq.store.leasing import Published, Registration, beat, capacity, leave, lost_of, publish, reconcile, register
+from jobq.store.leasing import (
+    Published,
+    PublishedQueue,
+    Registration,
+    beat,
+    capacity,
+    leave,
+    lost_of,
+    publish,
+    reconcile,
+    register,
+)
 from jobq.tables import jobs, kinds, queues, workers
 
 LEASE = timedelta(seconds=60)
@@ -38,7 +49,8 @@ def test_a_worker_joins_with_a_lease_from_now_on(connection: sa.Connection, serv
     at = now(connection)
     assert only(connection, workers) == {
         "id": ME, "name": "host:1", "hostname": "host", "pid": 1, "version": "0.1", "queues": served,
-        "kinds": ["email.send"], "concurrency": 20, "started_at": at, "lease": LEASE, "lease_until": at + LEASE,
+        "kinds": ["email.send"], "schedules": [], "concurrency": 20, "started_at": at,
+        "lease": LEASE, "lease_until": at + LEASE,
     }  # fmt: skip
 
 
@@ -186,7 +198,12 @@ def test_leaving_writes_in_the_order_that_leaves_no_orphan(connection: sa.Connec
     sa.event.remove(connection, "before_cursor_execute", note)
 
     writes = [text for text in sent if not text.startswith("SELECT")]
-    assert writes == ["DELETE FROM jobq.workers", "UPDATE jobq.jobs SET", "UPDATE jobq.slots SET"]
+    assert writes == [
+        "DELETE FROM jobq.workers",
+        "UPDATE jobq.jobs SET",
+        "UPDATE jobq.slots SET",
+        "UPDATE jobq.leader SET",
+    ]
 
 
 def test_leaving_tells_the_fleet_where_jobs_wait_again(engine: sa.Engine) -> None:
@@ -205,7 +222,7 @@ def test_kinds_are_published_and_written_again_only_where_they_differ(connection
     first = connection.execute(sa.select(sa.literal_column("xmin::text"), kinds)).one()
     assert only(connection, kinds) == {
         "kind": "email.send", "queue": "email", "max_attempts": 8, "timeout": timedelta(seconds=30), "keep": None,
-        "on_interrupt": "retry", "updated_at": now(connection),
+        "on_interrupt": "retry", "priority": 1, "unique_names": None, "updated_at": now(connection),
     }  # fmt: skip
 
     publish(connection, [PUBLISHED], [])
@@ -219,19 +236,39 @@ def test_kinds_are_published_and_written_again_only_where_they_differ(connection
 def test_a_published_kind_that_does_not_differ_is_not_a_new_version_of_its_row(engine: sa.Engine) -> None:
     def version() -> Any:
         with engine.begin() as connection:
-            publish(connection, [PUBLISHED], [("email", 1)])
+            publish(connection, [PUBLISHED], [PublishedQueue("email", 1)])
             return connection.execute(sa.select(sa.literal_column("xmin::text")).select_from(kinds)).scalar_one()
 
     assert version() == version()
 
 
-def test_what_the_database_says_of_a_queue_wins_over_the_code(connection: sa.Connection) -> None:
-    connection.execute(sa.insert(queues).values(name="email", weight=9))
+WHOLE = (queues.c.name, queues.c.weight, queues.c.fifo, queues.c.concurrency)
+SAID = {
+    "nothing there": (None, PublishedQueue("q", 3), (3, None, None)),
+    "a limit, nothing there": (None, PublishedQueue("q", 3, True), (3, True, None)),
+    "only a pause there": ({}, PublishedQueue("q", 3, False, 4), (3, False, 4)),
+    "a weight there": ({"weight": 9}, PublishedQueue("q", 3), (9, None, None)),
+    "a weight there, and a limit comes": ({"weight": 9}, PublishedQueue("q", 3, True), (9, True, None)),
+    "a limit there": ({"fifo": False, "concurrency": 2}, PublishedQueue("q", 3, True), (3, False, 2)),
+    "no limit, said by hand": ({"fifo": False}, PublishedQueue("q", 3, True), (3, False, None)),
+    "a limit there that this code does not know": (
+        {"weight": 1, "fifo": True},
+        PublishedQueue("q", 1),
+        (1, True, None),
+    ),
+}
 
-    publish(connection, [], [("email", 2), ("images", 3)])
 
-    found = dict(connection.execute(sa.select(queues.c.name, queues.c.weight)).all())
-    assert found == {"email": 9, "images": 3}
+@pytest.mark.parametrize(("there", "published", "wanted"), SAID.values(), ids=SAID)
+def test_what_the_database_says_of_a_queue_wins_over_the_code(
+    connection: sa.Connection, there: dict[str, Any] | None, published: PublishedQueue, wanted: tuple[Any, ...]
+) -> None:
+    if there is not None:
+        connection.execute(sa.insert(queues).values(name="q", **there))
+
+    publish(connection, [], [published])
+
+    assert connection.execute(sa.select(*WHOLE)).one() == ("q", *wanted)
 
 
 def test_the_room_for_connections_is_what_ordinary_users_may_have(connection: sa.Connection) -> None:

@@ -21,7 +21,17 @@ from jobq.errors import JobqError
 from jobq.handlers import kind
 from jobq.model import State
 from jobq.producer import enqueue
-from jobq.store.ending import Ending, Fence, finish, give_back, give_back_unknown, put_back, set_outcome
+from jobq.store.ending import (
+    Ending,
+    Fence,
+    finish,
+    finish_limited,
+    give_back,
+    give_back_unknown,
+    pause_and_put_back,
+    put_back,
+    set_outcome,
+)
 from jobq.store.leasing import Published, leave, publish, reconcile
 from jobq.store.rescuing import rescue
 from jobq.tables import all_jobs, jobs, workers
@@ -35,6 +45,9 @@ finish as done         .         .         done      .         .         .      
 finish as dead         .         .         dead      .         .         .         .         .
 put back, failed       .         .         pending   .         .         .         .         .
 put back, snoozed      .         .         pending   .         .         .         .         .
+finish, with a slot    .         .         done      .         .         .         .         .
+put back, with a slot  .         .         pending   .         .         .         .         .
+pause and put back     .         .         pending   .         .         .         .         .
 give back              .         .         pending   .         .         .         .         .
 give back, unknown     .         .         pending   pending   .         .         .         .
 reconcile, held        .         .         .         .         .         .         .         .
@@ -177,6 +190,20 @@ OPERATIONS: dict[str, Operation] = {
     "put back, snoozed": Operation(
         lambda c, id_: put_back(c, Ending(fence(id_), State.PENDING, delay=DELAY)), all_of(given, run_at(DELAY))
     ),
+    "finish, with a slot": Operation(
+        lambda c, id_: finish_limited(c, Ending(fence(id_), State.DONE, "ok: x", keep=KEEP, slot_wait=DELAY)),
+        ended("done", "ok: x", KEEP),
+    ),
+    "put back, with a slot": Operation(
+        lambda c, id_: put_back(c, Ending(fence(id_), State.PENDING, "err: x", TEXT, slot_wait=DELAY)),
+        all_of(FAILED, given),
+    ),
+    "pause and put back": Operation(
+        lambda c, id_: pause_and_put_back(
+            c, Ending(fence(id_), State.PENDING, pause=DELAY), queue="default", channel="jobq"
+        ),
+        given,
+    ),
     "give back": Operation(lambda c, id_: give_back(c, [fence(id_)], channel="jobq"), given),
     "give back, unknown": Operation(
         lambda c, id_: give_back_unknown(c, worker_id=ME, held=[], channel="jobq"), given
@@ -257,6 +284,8 @@ def test_only_the_transitions_of_the_table_happen(
     assert [(row["state"], row["unique_key"]) for row in added] == ([("pending", KEY)] if fate == "new" else [])
     changes = tried.changes(before[id_], clock) if fate not in (".", "refused", "new") else {}
     assert changes.get("state", before[id_]["state"]) == (fate if fate in set(State) else before[id_]["state"])
+    if operation.startswith("finish") and changes:  # the time of the statement, not of its transaction
+        changes["finished_at"] = max(after[id_]["finished_at"], clock.now)
     assert after == {**before, id_: {**before[id_], **changes}}
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from callers import Caller
 
 import jobq
-from jobq.tables import all_jobs
+from jobq.tables import all_jobs, finished_jobs, jobs
 
 pytestmark = pytest.mark.anyio
 app = jobq.App()
@@ -176,6 +176,34 @@ async def key_created_then_held(caller: Caller) -> None:
     assert [row.unique_key for row in await caller.rows()] == [HOSTILE]
 
 
+async def key_replaced_and_rescheduled(caller: Caller) -> None:
+    keyed = send_email.options(unique_key=HOSTILE)
+    first = await caller.call("enqueue", keyed, "a")
+
+    latest = keyed.options(on_conflict="replace", run_at=LATER, priority=2, keep=timedelta(hours=1))
+    assert await caller.call("enqueue", latest, HOSTILE) == jobq.Enqueued(first.id, created=False, changed=True)
+    (row,) = await caller.rows()
+    assert (row.args, row.run_at, row.priority, row.meta) == ({"to": HOSTILE}, LATER, 2, {"keep": 3600.0})
+    hour, limit = timedelta(hours=1), timedelta(hours=1, microseconds=5)
+    debounced = keyed.options(on_conflict="reschedule", delay=hour, max_wait=limit)
+    given = await caller.call("enqueue_many", debounced, [{"to": "b"}, debounced.options(unique_key="new").args("c")])
+    assert [(answer.created, answer.changed) for answer in given] == [(False, True), (True, False)]
+    row, new = await caller.rows()
+    assert (row.args, row.run_at - row.created_at, new.run_at - new.created_at) == ({"to": HOSTILE}, hour, hour)
+    await caller.call("enqueue", keyed.options(on_conflict="reschedule", run_at=LATER, max_wait=limit), "d")
+    assert (await caller.rows())[0].run_at - row.created_at == limit
+
+
+async def sql_function(caller: Caller) -> None:
+    """Called as a program that knows nothing of jobq would: through the session, by text."""
+    name = caller.session.bind.dialect.identifier_preparer.quote_schema(caller.schema)
+    function = sa.text(f"SELECT {name}.enqueue('k', CAST(:args AS jsonb), unique_key => :key)")
+    given = [(await caller.do("execute", function, {"args": '{"a": 1}', "key": HOSTILE})).scalar_one() for _ in "ab"]
+
+    (row,) = await caller.rows()
+    assert (given, row.args, row.unique_key, row.queue) == ([row.id, row.id], {"a": 1}, HOSTILE, "default")
+
+
 async def delay_and_run_at(caller: Caller) -> None:
     await caller.call("enqueue", send_email.options(delay=timedelta(hours=1, microseconds=5)), "a")
     await caller.call("enqueue", send_email.options(run_at=LATER), "b")
@@ -236,6 +264,33 @@ async def stats_and_workers(caller: Caller) -> None:
     assert await caller.call("workers") == []
 
 
+async def why(caller: Caller) -> None:
+    waits = await caller.call("enqueue", send_email, "a")
+    later = await caller.call("enqueue", send_email.options(delay=timedelta(hours=1)), "a")
+
+    first, second = [await caller.call("why", each.id) for each in (waits, later)]
+    assert (first.cause, first.also) == (jobq.Cause.NO_WORKER, ())
+    assert [reason.cause for reason in second.also] == [jobq.Cause.SCHEDULED]
+    with pytest.raises(jobq.UnknownJobError):
+        await caller.call("why", 2**62)
+
+
+async def recent_and_counted(caller: Caller) -> None:
+    await caller.call("enqueue", sync, 7)
+    now = sa.func.now()
+    row = sa.select(*jobs.c, sa.literal("done"), sa.literal("fail: no"), now, now)
+    names = [*[column.name for column in jobs.c], "state", "outcome", "finished_at", "expires_at"]
+    await caller.do("execute", sa.insert(finished_jobs).from_select(names, row, include_defaults=False))
+    await caller.do("execute", sa.delete(jobs))
+
+    found = await caller.call("recent", sync.args(7), within=timedelta(hours=1), outcome="fail")
+    assert (found.kind, found.args) == ("user.sync", {"user_id": 7})
+    assert await caller.call("recent", sync.args(7), within=timedelta(hours=1)) is None
+    assert await caller.call("recent", sync.args(8), within=timedelta(hours=1), outcome=None) is None
+    stats = await caller.call("stats")
+    assert [(each.outcome, each.finished) for each in stats.outcomes] == [("fail", 1)]
+
+
 async def rollbacks(caller: Caller) -> None:
     await caller.call("enqueue", send_email, "kept for now")
     savepoint = caller.session.begin_nested()
@@ -277,11 +332,15 @@ CALLS: list[Call] = [
     enqueue_select_refused,
     one_key_for_one_content,
     key_created_then_held,
+    key_replaced_and_rescheduled,
+    sql_function,
     delay_and_run_at,
     options,
     get_and_jobs,
     cancel_and_retry,
     stats_and_workers,
+    why,
+    recent_and_counted,
     rollbacks,
     refusals,
 ]

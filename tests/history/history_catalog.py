@@ -25,6 +25,8 @@ UNION ALL SELECT 'constraint', conname, conrelid::regclass::text, pg_get_constra
 FROM pg_constraint WHERE connamespace = {HERE}
 UNION ALL SELECT 'index', indexname, tablename, indexdef FROM pg_indexes WHERE schemaname = 'jobq'
 UNION ALL SELECT 'view', viewname, definition, '' FROM pg_views WHERE schemaname = 'jobq'
+UNION ALL SELECT 'function', oid::regprocedure::text, prosrc, array_to_string(proconfig, ' ')
+FROM pg_proc WHERE pronamespace = {HERE}
 UNION ALL SELECT 'revision', version_num, '', '' FROM jobq.schema_version
 ORDER BY 1, 2, 3, 4
 """  # noqa: S608

@@ -152,6 +152,7 @@ class Shop:
 
     def __init__(self, directory: Path, url: str = "postgresql+psycopg://nobody@127.0.0.1:1/nowhere") -> None:
         self.directory = directory
+        self.python = sys.executable
         self.environment = {**os.environ, "SHOP_URL": url, "JOBQ_DATABASE_URL": url}
         self.environment.pop("ALEMBIC_CONFIG", None)
         self.versions = directory / "migrations/versions"
@@ -205,7 +206,7 @@ class Shop:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", *arguments],
+            [self.python, "-m", *arguments],
             cwd=self.directory,
             env=self.environment,
             stdout=subprocess.DEVNULL,
@@ -215,7 +216,7 @@ class Shop:
 
     def _run(self, *arguments: str, fails: bool) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-m", *arguments],
+            [self.python, "-m", *arguments],
             cwd=self.directory,
             env=self.environment,
             capture_output=True,

@@ -49,6 +49,14 @@ async def answer(order_ids: list[int], at: datetime | None = None) -> jobq.Ok | 
 def without_arguments() -> str | None: ...
 
 
+class CardDeclined(Exception): ...
+
+
+@app.handler("charge", no_retry_on=(CardDeclined, KeyboardInterrupt))
+async def charge(card: str) -> None:
+    raise CardDeclined(card)
+
+
 class Mailer:
     def __init__(self, registry: jobq.Registry) -> None:
         self.send = registry.handler("mailer.send")(self.deliver)
@@ -108,13 +116,17 @@ def sessions(session: Session, scoped: scoped_session[Session], connection: sa.C
     jobq.enqueue(session, ship, order_id=2)
     jobq.enqueue(session, jobq.kind("email.send", queue="email"), to="a@b.c", anything=1)
     enqueued = jobq.enqueue(session, send_email.options(delay=timedelta(minutes=5), priority=0), to="a@b.c")
-    assert_type((enqueued.id, enqueued.created), tuple[int, bool])
+    assert_type((enqueued.id, enqueued.created, enqueued.changed), tuple[int, bool, bool])
 
 
 def options(session: Session) -> None:
     keyed = send_email.options(unique_key="welcome:7", on_conflict="raise", queue="slow", max_attempts=1)
     assert_type(keyed("a@b.c").close(), None)
     jobq.enqueue(session, keyed.options(unique_key=None, unique=("to",)), "a@b.c")
+    jobq.enqueue(session, keyed.options(on_conflict="replace"), "a@b.c")
+    minute = timedelta(minutes=1)
+    debounced = render_invoice.options(on_conflict="reschedule", delay=minute, max_wait=10 * minute)
+    jobq.enqueue_many(session, debounced, [debounced.args(1), {"invoice_id": 2}])
     later = datetime.now(UTC) + timedelta(days=1)
     jobq.enqueue(session, render_invoice.options(run_at=later, timeout=timedelta(1), keep=timedelta(1)), 7)
     jobq.enqueue(session, jobq.kind("x", queue="y").options(priority=3, unique=False), order_id=7)
@@ -154,6 +166,7 @@ async def async_sessions(
     assert_type(await jobq.cancel_async(session, jobs.c.kind == "email.send", running=True), jobq.Repaired)
     assert_type((await jobq.stats_async(session)).queues, tuple[jobq.QueueStats, ...])
     assert_type(await jobq.workers_async(session), list[jobq.WorkerRow])
+    assert_type(await jobq.why_async(session, 42), jobq.Why)
 
 
 def looking_and_repairing(session: Session, scoped: scoped_session[Session], connection: sa.Connection) -> None:
@@ -166,6 +179,15 @@ def looking_and_repairing(session: Session, scoped: scoped_session[Session], con
         print(refusal.id, refusal.error)
     assert_type(jobq.stats(connection).kinds, tuple[jobq.KindStats, ...])
     assert_type(jobq.workers(session), list[jobq.WorkerRow])
+    answer = jobq.why(session, 42)
+    assert_type(answer.also, tuple[jobq.Reason, ...])
+    if answer.cause is jobq.Cause.PAUSED:
+        assert_type(answer.reason.until, datetime | None)
+
+
+def repairing_by_ones_own_tables(session: Session, paying: sa.Select[tuple[int]]) -> None:
+    jobq.retry(session, jobs.c.args["tenant"].as_integer().in_(paying), jobs.c.kind == "email.send")
+    assert_type(jobq.cancel(session, sa.exists().where(jobs.c.queue == "email")), jobq.Repaired)
 
 
 async def calling_a_handler_calls_its_function() -> None:

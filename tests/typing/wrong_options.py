@@ -36,6 +36,8 @@ def of_an_enqueue(s: Session) -> None:
     send_email.options(unique=["to"])
     # wrong: "on_conflict" .* "Literal.'replac'."; expected "Literal.'ignore' || replac.*parameter "on_conflict"
     send_email.options(on_conflict="replac")
+    # wrong: "max_wait" to "options" .* "int"; expected "timedelta || Literal.60.*"max_wait" of type "timedelta
+    send_email.options(max_wait=60)
     # wrong: "keep" to "options" .* "int"; expected "timedelta || Literal.7.*parameter "keep" of type "timedelta
     send_email.options(keep=7)
     # wrong: "to" to "enqueue" has incompatible type "int" || Literal.1.*parameter "to" of type "str"
@@ -82,6 +84,16 @@ def retried_three_times() -> None: ...
 # wrong: "retry" to "handler" .* "type.Exponential || "type.Exponential.*parameter "retry" of type "RetryPolicy"
 @app.handler("f", retry=jobq.Exponential)
 def the_class_of_a_policy() -> None: ...
+
+
+# wrong: "no_retry_on" .* "type.ValueError."; expected "tuple || "type.ValueError.*"no_retry_on" of type "NoRetryOn"
+@app.handler("i", no_retry_on=ValueError)
+def one_exception() -> None: ...
+
+
+# wrong: "no_retry_on" .* "tuple.type.int..*; expected "tuple.type.BaseExc || "type.int." is not assign.*BaseException
+@app.handler("j", no_retry_on=(int,))
+def no_exception() -> None: ...
 
 
 # wrong: "on_interrupt" .* "Literal.'die'."; expected "Literal.'retry', 'fail' || die.*parameter "on_interrupt"

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -85,3 +87,13 @@ def test_spans_in_json_are_seconds_and_named_so() -> None:
 
 def test_a_traceback_keeps_its_lines() -> None:
     assert text.printable_lines("a\n\tb\x1b\n") == ["a", "        b\\x1b"]
+
+
+def test_f70_nothing_here_makes_pages_of_html() -> None:
+    """So nothing of a job can be put into one raw; the ports answer in plain text."""
+    root = Path(__file__).parents[2]
+    sources = [path for folder in ("jobq", "cli", "alembic", "examples") for path in (root / folder).rglob("*.py")]
+    html = re.compile(r"text/html|<html|<body|HTMLResponse|render_template|Markup\(", re.IGNORECASE)
+
+    assert len(sources) > 100
+    assert [path.name for path in sources if html.search(path.read_text())] == []

@@ -2,12 +2,25 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
-from jobq_cli.app import Root, run
+from jobq_cli.app import Root, app, run
 
-COMMANDS = [*Root.entries, "db url", "db stop"]
+
+def commands(group: Any, path: str = "") -> Iterator[str]:
+    """Every command there is, also those of groups; a group itself is none."""
+    for name, command in sorted(group.commands.items()):
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}"
+
+
+COMMANDS = list(commands(get_command(app)))
 HEAVY = {"sqlalchemy", "psycopg", "alembic", "anyio", "rich", "jobq.tables"}
 
 
@@ -28,12 +41,19 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
     assert "Commands:" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("group", sorted({command.partition(" ")[0] for command in COMMANDS if " " in command}))
+def test_the_help_of_each_group_has_an_example(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([group, "--help"]) == 0
+
+    assert f"    jobq {group}" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_each_command_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*command.split(), "--help"]) == 0
     words = capsys.readouterr().out
 
-    assert command == "db" or f"    jobq {command}" in words or f"jobq {command})" in words
+    assert f"    jobq {command}" in words or f"jobq {command})" in words
     assert max(map(len, words.splitlines())) <= 80
 
 
@@ -58,6 +78,7 @@ def test_the_help_loads_nothing_that_takes_time() -> None:
         pytest.param("list --kind a|b", "--kind", id="a kind outside the rule"),
         pytest.param("list --limit 0", "--limit", id="a limit of none"),
         pytest.param("show abc", "'ID'", id="f66 a word for an id"),
+        pytest.param("why abc", "'ID'", id="f66 a word for an id to be explained"),
         pytest.param("show -1", "-1", id="f66 a negative id"),
         pytest.param("retry -- -1", "'ID'", id="f66 a negative id after --"),
         pytest.param(f"cancel {10**30}", "'ID'", id="f66 an id out of range"),
@@ -86,7 +107,7 @@ def test_f67_text_that_would_be_sql_is_no_name(value: str, capsys: pytest.Captur
     assert run(["list", "--state", value]) == 2
 
 
-@pytest.mark.parametrize("command", ["stats", "list", "show 1", "retry 1", "cancel 1", "workers", "migrate"])
+@pytest.mark.parametrize("command", ["stats", "list", "show 1", "why 1", "retry 1", "cancel 1", "workers", "migrate"])
 def test_f66_f69_a_database_that_is_down_is_one_line_without_the_password(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobq.fairness import shuffled
+from jobq.fairness import part_of, shuffled
 
 DRAWS = 20_000
 
@@ -46,3 +46,14 @@ def test_the_same_source_gives_the_same_order() -> None:
     weights = dict.fromkeys("abcdefgh", 1)
 
     assert shuffled(weights, random.Random(3)) == shuffled(weights, random.Random(3))
+
+
+@pytest.mark.parametrize("room", [1, 2, 7, 20])
+def test_a_part_of_the_room_adds_up_to_its_share(room: int) -> None:
+    source = random.Random(1)
+    parts = [part_of(room, 3, 7, source) for _ in range(4000)]
+
+    assert sum(parts) / (room * 4000) == pytest.approx(0.3, abs=0.02)
+    assert max(parts) - min(parts) <= 1
+    assert part_of(room, 3, 0, source) == room
+    assert part_of(room, 0, 3, source) == 0

@@ -92,8 +92,7 @@ def test_of_a_full_claim_the_lanes_before_the_last_were_read_to_their_end_and_th
         ("q", 0): Cursor(NOON - LATE, 0),
         ("q", 1): Cursor(NOON - LATE, 0),
         ("q", 2): Cursor(NOON - 50 * SECOND, 2),
-        ("q", 3): START,
-    }
+    }  # and the last one is not asked for as long as one before it has more than its queue's share
 
 
 def test_a_cursor_never_goes_back_by_itself() -> None:
@@ -266,7 +265,7 @@ def test_no_job_is_passed_by_for_longer_than_a_sweep(steps: list[tuple[str, obje
 
     lanes.forget()
     found: set[int] = set()
-    while len(claim := claim_once(lanes, table, room).jobs) == room:
+    while len(claim := claim_once(lanes, table, room).jobs) == room or lanes.has_more:
         found |= {one.id for one in claim}
 
     assert found | {one.id for one in claim} == due
@@ -283,7 +282,7 @@ def test_where_every_due_job_is_told_no_claim_with_room_left_leaves_one(
 
         if step[0] == "claim":
             room = 4
-            while len(claim_once(lanes, table, room).jobs) == room:
+            while len(claim_once(lanes, table, room).jobs) == room or lanes.has_more:
                 pass
             assert table.due() == []
 

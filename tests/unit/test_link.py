@@ -130,4 +130,4 @@ def test_an_application_whose_callback_raises_changes_nothing(caplog: pytest.Log
 
     assert link.failed("claimer", LOST) > 0
     assert len(told.events) == 1
-    assert "an on_error callback raised" in caplog.text
+    assert "an on_error or on_end callback raised" in caplog.text

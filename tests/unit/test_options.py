@@ -161,10 +161,40 @@ def test_unique_is_bound_as_a_text(unique: Any, names: str | None) -> None:
     assert Options(unique=unique).binds()["unique_names"] == names
 
 
-@pytest.mark.parametrize("option", ["replace", "reschedule", "no", ""])
+@pytest.mark.parametrize("option", ["Replace", "no", ""])
 def test_on_conflict_is_one_of_the_words(option: Any) -> None:
-    with pytest.raises(OptionError, match="on_conflict: 'ignore' or 'raise'"):
+    with pytest.raises(OptionError, match="on_conflict: 'ignore' or 'replace' or 'reschedule' or 'raise', got"):
         Options(on_conflict=option)
+
+
+def test_max_wait_goes_with_rescheduling_and_is_not_less_than_the_delay() -> None:
+    second, minute = timedelta(seconds=1), timedelta(minutes=1)
+    Options(unique_key="k", on_conflict="reschedule", delay=minute, max_wait=minute).demand_sense()
+
+    with pytest.raises(OptionError, match="max_wait: at least the delay of 0:01:00, got 0:00:01"):
+        Options(delay=minute, max_wait=second)
+    with pytest.raises(OptionError, match="max_wait: at least the delay"):
+        any_kind().options(max_wait=second).options(delay=minute)
+    with pytest.raises(OptionError, match="max_wait: more than 0"):
+        Options(max_wait=timedelta(0))
+    with pytest.raises(OptionError, match="max_wait: goes with on_conflict='reschedule' alone"):
+        Options(unique_key="k", max_wait=minute).demand_sense()
+
+
+@pytest.mark.parametrize("word", ["replace", "reschedule"])
+def test_changing_who_holds_a_key_needs_a_key(word: Any) -> None:
+    Options(unique=True, on_conflict=word).demand_sense()
+    Options(unique_key="k", on_conflict=word).demand_sense()
+    with pytest.raises(OptionError, match=f"on_conflict: '{word}' needs a key, give unique_key or unique"):
+        Options(on_conflict=word).demand_sense()
+
+
+@pytest.mark.parametrize("given", [ValueError, [ValueError], ("ValueError",), (int,), (ValueError("no"),), None])
+def test_no_retry_on_is_a_tuple_of_exceptions(given: Any) -> None:
+    assert Settings(no_retry_on=(ValueError, KeyboardInterrupt)).no_retry_on == (ValueError, KeyboardInterrupt)
+    assert Settings().no_retry_on == ()
+    with pytest.raises(OptionTypeError, match="no_retry_on: expected a tuple of exception classes"):
+        Settings(no_retry_on=given)
 
 
 def test_a_retry_policy_can_be_called() -> None:

@@ -111,6 +111,42 @@ def test_a_policy_can_declare_a_job_dead() -> None:
     assert verdict == Verdict(DEAD, "err: KeyError: 'k'", counted=True)
 
 
+class CardDeclined(ValueError): ...
+
+
+class Hostile(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        raise SystemExit
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        raise SystemExit
+
+
+class Strange(Exception, metaclass=Hostile): ...
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (ValueError("no"), DEAD),
+        (CardDeclined("no"), DEAD),
+        (TimeoutError("late"), DEAD),
+        (Strange("no"), DEAD),
+        (KeyError("k"), PENDING),
+        (Exception("no"), PENDING),
+        (Snooze(SOON), PENDING),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
+)
+def test_exceptions_that_no_retry_would_mend_end_the_job_at_once(error: Exception, state: State) -> None:
+    verdict = judge(
+        Ended(error=error), failures=0, max_attempts=5, retry=soon, no_retry_on=(ValueError, TimeoutError, Strange)
+    )
+
+    assert verdict.state is state
+    assert verdict.word == {DEAD: "dead", PENDING: "snooze" if isinstance(error, Snooze) else "retry"}[state]
+
+
 def test_the_policy_hears_of_this_failure_as_one_more() -> None:
     heard: list[int] = []
 

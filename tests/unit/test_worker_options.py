@@ -14,21 +14,30 @@ SECOND = timedelta(seconds=1)
 OUT_OF_RANGE = {
     "queues": [[], (), [""], ["my queue"], ["a\n"], ["q" * 64], ["good", "x'; DROP TABLE jobs; --"], ["\ud800"], [5]],
     "concurrency": [0, -1, 10_001, 10**30],
+    "processes": [0, -1, 1_001],
+    "max_jobs_per_child": [0, -1, 10**10],
+    "max_memory_per_child": [0, 15, 1 << 40],
     "lease": [timedelta(0), -SECOND, timedelta(milliseconds=9), timedelta(days=1, seconds=1), timedelta.max],
     "grace": [-SECOND, timedelta(days=1, seconds=1), timedelta.max],
     "poll_interval": [timedelta(0), -SECOND, timedelta.max],
     "stall": [timedelta(0), -SECOND, timedelta.max],
+    "listen_url": ["", "nowhere", "mysql://me@db/shop", "postgresql://me:p@ss@db/shop"],
     "name": ["", "n" * 201, "two\nlines", "nul\x00", "\ud800", "\x1b[31m"],
 }
 OF_ANOTHER_TYPE = {
     "queues": ["email", b"email", 5, {"email"}, {"email": 1}],
     "concurrency": [True, 1.0, "20", None],
+    "processes": [True, 2.0, "2"],
+    "max_jobs_per_child": [True, 2.0, "2"],
+    "max_memory_per_child": [True, 2.0, "512M"],
     "lease": [60, 60.0, "60s", None],
     "grace": [30, None],
     "poll_interval": [1, float("nan"), None],
     "stall": [300, "5m"],
     "name": [5, b"name"],
     "listen": [1, "yes", None],
+    "pooler": [1, "yes", None],
+    "listen_url": [5, b"postgresql://db/shop"],
 }
 
 
@@ -47,6 +56,20 @@ def test_what_nobody_sets_is_as_documented() -> None:
     assert options.concurrency == 20
     assert (options.lease, options.grace, options.poll_interval) == (60 * SECOND, 30 * SECOND, SECOND)
     assert options.listen
+    assert options.listens
+    assert not options.pooler
+
+
+@pytest.mark.parametrize(
+    ("values", "listens"),
+    [
+        pytest.param({"pooler": True}, False, id="nothing comes through a pooler"),
+        pytest.param({"pooler": True, "listen_url": "postgresql://db/shop"}, True, id="but past it"),
+        pytest.param({"listen_url": "postgresql://db/shop", "listen": False}, False, id="unless it is told not to"),
+    ],
+)
+def test_a_worker_listens_where_notifications_can_come_from(values: dict[str, Any], listens: bool) -> None:
+    assert WorkerOptions(**values).listens is listens
 
 
 @pytest.mark.parametrize(("name", "value"), cases(OUT_OF_RANGE))
@@ -77,6 +100,8 @@ def test_a_value_of_another_type_is_an_error_that_names_the_option(name: str, va
         {"stall": None},
         {"name": "caf\u00e9 1"},
         {"listen": False},
+        {"pooler": True},
+        {"listen_url": "postgres://me@db/shop"},
     ],
     ids=str,
 )

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
 import anyio
 import pytest
 from bench import Bench, Gate, eventually
+from lock import locked
 
 import jobq
 from jobq import State
 
 pytestmark = pytest.mark.anyio
-
-
-@asynccontextmanager
-async def locked(bench: Bench) -> AsyncIterator[None]:
-    """The table of jobs as a migration locks it. Waited for in a thread: the worker's transactions need the loop."""
-    lock = "LOCK TABLE jobq.jobs IN ACCESS EXCLUSIVE MODE"
-    with bench.engine.begin() as connection:
-        await anyio.to_thread.run_sync(connection.exec_driver_sql, lock)
-        yield
 
 
 def waiting_for_locks(bench: Bench) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import anyio
 import pytest
 from bench import HOUR, Bench, Effects, Gate, eventually
 
@@ -52,6 +53,28 @@ async def test_the_backoff_grows_with_the_failures(bench: Bench, app: jobq.App) 
 
 def _failed_again(bench: Bench, id_: int) -> jobq.Job | None:
     return job if (job := bench.job(id_)).errors else None
+
+
+class CardDeclined(Exception): ...
+
+
+class CardStolen(CardDeclined): ...
+
+
+async def test_what_no_retry_would_mend_is_dead_at_once(bench: Bench, app: jobq.App) -> None:
+    @app.handler("charge", no_retry_on=(CardDeclined,))
+    def charge(card: str) -> None:
+        raise CardStolen("no") if card == "stolen" else OSError("away")
+
+    @app.handler("wait", no_retry_on=(TimeoutError,), timeout=timedelta(milliseconds=50))
+    async def wait() -> None:
+        await anyio.sleep_forever()
+
+    async with bench.working(app):
+        for id_ in (bench.enqueue(charge, "stolen"), bench.enqueue(wait)):
+            job = await bench.until(id_)
+            assert (job.state, job.failures, job.attempt) == (State.DEAD, 1, 1)
+        await bench.until_retried(bench.enqueue(charge, "new"))
 
 
 async def test_the_policy_may_depend_on_the_error(bench: Bench, app: jobq.App) -> None:

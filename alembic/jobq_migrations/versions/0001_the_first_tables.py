@@ -1,10 +1,11 @@
-"""The first tables: jobs, finished jobs, workers, slots, queues, kinds, schedules, leader, and the view all_jobs.
+"""The first tables, the view all_jobs and the function enqueue.
 
 It spells out its own columns and imports nothing of jobq, because it must mean the same when jobq has moved on.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,7 +24,7 @@ STORAGE_OF_JOBS = """ALTER TABLE jobq.jobs SET (
     fillfactor = 50, vacuum_truncate = off, autovacuum_vacuum_cost_delay = 0,
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000
 )"""  # SQLAlchemy's postgresql_with for tables is younger than the oldest version that jobq takes
-TABLES = ("jobs", "finished_jobs", "workers", "slots", "queues", "kinds", "schedules", "leader")
+TABLES = ("jobs", "finished_jobs", "workers", "slots", "queues", "kinds", "schedules", "leader", "sums")
 
 
 def upgrade() -> None:
@@ -36,9 +37,12 @@ def upgrade() -> None:
     create_kinds()
     create_schedules()
     create_leader()
+    create_sums()
+    create_enqueue()
 
 
 def downgrade() -> None:
+    op.execute(in_schema("DROP FUNCTION jobq.enqueue(text, jsonb, text, timestamptz, int, text)"))
     op.execute(in_schema("DROP VIEW jobq.all_jobs"))
     for table in reversed(TABLES):
         op.drop_table(table, schema=schema())
@@ -125,9 +129,12 @@ def create_finished_jobs() -> None:
         schema=schema(),
     )
     create_index("finished_jobs_expires", "finished_jobs", ["expires_at"])
-    create_index("finished_jobs_finished", "finished_jobs", ["finished_at"], postgresql_using="brin")
+    by_range = {"postgresql_using": "brin", "postgresql_with": {"autosummarize": "on"}}
+    create_index("finished_jobs_finished", "finished_jobs", ["finished_at"], **by_range)
     digest = sa.text("md5((args)::text)")
     create_index("finished_jobs_recent", "finished_jobs", ["kind", digest, "finished_at"])
+    dead = sa.text("state = 'dead'")
+    create_index("finished_jobs_dead", "finished_jobs", ["queue", "finished_at"], postgresql_where=dead)
 
 
 ALL_JOBS = """
@@ -160,6 +167,7 @@ def create_workers() -> None:
         sa.Column("version", sa.Text),
         sa.Column("queues", ARRAY(sa.Text)),
         sa.Column("kinds", ARRAY(sa.Text)),
+        sa.Column("schedules", ARRAY(sa.Text)),
         sa.Column("concurrency", sa.Integer),
         sa.Column("started_at", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
         sa.Column("lease", INTERVAL, nullable=False),
@@ -175,18 +183,22 @@ def create_slots() -> None:
         sa.Column("queue", sa.Text, primary_key=True),
         sa.Column("n", sa.SmallInteger, primary_key=True, autoincrement=False),
         sa.Column("worker_id", sa.BigInteger),
+        sa.Column("job_id", sa.BigInteger),
+        sa.Column("attempt", sa.Integer),
         sa.Column("ready_at", TIMESTAMP, nullable=False, server_default=sa.text("'-infinity'")),
         schema=schema(),
     )
+    op.execute(in_schema("ALTER TABLE jobq.slots SET (fillfactor = 10)"))
 
 
 def create_queues() -> None:
     op.create_table(
         "queues",
         sa.Column("name", sa.Text, primary_key=True),
-        sa.Column("weight", sa.Integer, nullable=False, server_default=sa.text("1")),
+        sa.Column("weight", sa.Integer),
         sa.Column("concurrency", sa.SmallInteger),
-        sa.Column("fifo", sa.Boolean, nullable=False, server_default=sa.text("false")),
+        sa.Column("fifo", sa.Boolean),
+        sa.Column("paused_at", TIMESTAMP),
         sa.Column("paused_until", TIMESTAMP),
         sa.Column("pause_reason", sa.Text),
         sa.CheckConstraint(f"name ~ '{NAME_RULE}'", name="queues_name_check"),
@@ -204,6 +216,8 @@ def create_kinds() -> None:
         sa.Column("timeout", INTERVAL),
         sa.Column("keep", INTERVAL),
         sa.Column("on_interrupt", sa.Text, nullable=False, server_default=sa.text("'retry'")),
+        sa.Column("priority", sa.SmallInteger, nullable=False, server_default=sa.text("1")),
+        sa.Column("unique_names", sa.Text),
         sa.Column("updated_at", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
         sa.CheckConstraint("on_interrupt IN ('retry', 'fail')", name="kinds_on_interrupt_check"),
         schema=schema(),
@@ -215,9 +229,18 @@ def create_schedules() -> None:
         "schedules",
         sa.Column("name", sa.Text, primary_key=True),
         sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("form", sa.Text, nullable=False),
         sa.Column("expression", sa.Text, nullable=False),
-        sa.Column("last_tick", TIMESTAMP),
+        sa.Column("timezone", sa.Text, nullable=False, server_default=sa.text("'UTC'")),
+        sa.Column("catch_up", sa.Text, nullable=False, server_default=sa.text("'once'")),
+        sa.Column("job", JSONB, nullable=False, server_default=sa.text("'{}'")),
+        sa.Column("first_seen_at", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
+        sa.Column("last_tick", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
         sa.Column("last_fate", sa.Text),
+        sa.Column("enqueued", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+        sa.Column("skipped", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+        sa.Column("missed", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+        sa.CheckConstraint("last_fate IN ('enqueued', 'skipped', 'missed')", name="schedules_last_fate_check"),
         schema=schema(),
     )
 
@@ -229,5 +252,31 @@ def create_leader() -> None:
         sa.Column("worker_id", sa.BigInteger),
         sa.Column("term", sa.BigInteger, nullable=False, server_default=sa.text("0")),
         sa.Column("lease_until", TIMESTAMP, nullable=False, server_default=sa.text("'-infinity'")),
+        sa.Column("summed_until", TIMESTAMP),
         schema=schema(),
     )
+
+
+def create_sums() -> None:
+    op.create_table(
+        "sums",
+        sa.Column("minutes", sa.SmallInteger, primary_key=True, autoincrement=False),
+        sa.Column("starts_at", TIMESTAMP, primary_key=True),
+        sa.Column("queue", sa.Text, primary_key=True),
+        sa.Column("kind", sa.Text, primary_key=True),
+        sa.Column("state", sa.Text, primary_key=True),
+        sa.Column("word", sa.Text, primary_key=True),
+        sa.Column("finished", sa.Integer, nullable=False),
+        sa.Column("longest", INTERVAL),
+        sa.Column("buckets", ARRAY(sa.SmallInteger), nullable=False),
+        sa.Column("counts", ARRAY(sa.Integer), nullable=False),
+        schema=schema(),
+    )
+
+
+def create_enqueue() -> None:
+    """Its text has a file of its own; notifications take the channel that is named as the schema."""
+    text = Path(__file__).with_name("0001_enqueue.sql").read_text().strip()
+    channel = "channel CONSTANT text = '{}'"
+    named = text.replace(channel.format("jobq"), channel.format(schema().replace("'", "''")))
+    op.execute(in_schema(named.replace(":", r"\:")))  # else SQLAlchemy takes a word behind a colon for a bind

@@ -11,9 +11,9 @@ import typer
 from jobq import admin
 from jobq.model import State
 from jobq.tables import jobs
-from jobq_cli.choose import where
-from jobq_cli.options import AsJson, DatabaseUrl, DryRun, JobIds, Kind, Queue, Yes
-from jobq_cli.repair import Repair
+from jobq_cli.filters import Filters
+from jobq_cli.repair import Manner, Repair
+from jobq_cli.spread import spread
 
 
 class Open(StrEnum):
@@ -25,24 +25,15 @@ class Open(StrEnum):
 
 OpenStates = Annotated[
     list[Open] | None,
-    typer.Option("--state", metavar="STATE", help="Jobs that are pending (if only a queue or kind is given), running."),
+    typer.Option("--state", metavar="STATE", help="Jobs that are pending (if no state is given), running."),
 ]
 Running = Annotated[
     bool, typer.Option("--running", help="Also cancel jobs that run: their workers stop them and record nothing.")
 ]
 
 
-def cancel(
-    job_ids: JobIds = None,
-    state: OpenStates = None,
-    queue: Queue = None,
-    kind: Kind = None,
-    running: Running = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    database_url: DatabaseUrl = None,
-    as_json: AsJson = False,
-) -> None:
+@spread
+def cancel(*, state: OpenStates = None, running: Running = False, filters: Filters, manner: Manner) -> None:
     """Cancel waiting jobs, by id or in bulk: they never start. Running jobs are refused unless asked for.
 
     In bulk, jobs are counted first, and changed in chunks of 1000, each committed by itself.
@@ -51,11 +42,10 @@ def cancel(
     Examples:
       jobq cancel 43
       jobq cancel 43 --running
-      jobq cancel --queue email --dry-run
+      jobq cancel --queue email --older 2d --dry-run
+      jobq cancel --kind email.send --arg to=a@b.c --yes
     """
     states = {State(each) for each in state or [Open.PENDING]} | ({State.RUNNING} if running else set())
-    given = state or queue is not None or kind is not None
     change = partial(admin.cancel_ids, running=State.RUNNING in states)
-    repair = Repair("cancel", "cancelled", jobs, change, as_json=as_json)
-    chosen = where(jobs, states, queue, kind) if given else []
-    repair.run(database_url, job_ids or [], chosen, dry_run=dry_run, yes=yes)
+    repair = Repair("cancel", "cancelled", jobs, change, states)
+    repair.run(filters, manner, with_state=bool(state))

@@ -10,7 +10,14 @@ from jobq_cli.lazy import PLAIN
 from jobq_cli.options import AsJson, DatabaseUrl
 from jobq_cli.output import print_json
 
-app = typer.Typer(**PLAIN, help="The database in use, and the embedded PostgreSQL of this project's folder.")
+HELP = """The database in use, and the embedded PostgreSQL of this project's folder.
+
+\b
+Examples:
+  jobq db url
+  jobq db stop
+"""
+app = typer.Typer(**PLAIN, help=HELP)
 
 
 @app.command()

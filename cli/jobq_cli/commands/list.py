@@ -3,32 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Annotated, Any
 
 import sqlalchemy as sa
 import typer
+from sqlalchemy.exc import DBAPIError
 
 from jobq import admin
+from jobq.faults import sqlstate
 from jobq.model import Job, State
-from jobq_cli.choose import source, where
+from jobq_cli.choose import source
 from jobq_cli.connect import connect
-from jobq_cli.failures import say
-from jobq_cli.options import AsJson, DatabaseUrl, Kind, Queue
+from jobq_cli.failures import Failed, say
+from jobq_cli.filters import Filters
+from jobq_cli.options import AsJson, DatabaseUrl
 from jobq_cli.output import Column, print_json, print_table
+from jobq_cli.spread import spread
 from jobq_cli.styles import STATE_STYLES
-from jobq_cli.text import ago, as_dict
+from jobq_cli.text import ago, as_dict, span
 
+PATIENCE = timedelta(seconds=60)
+QUERY_CANCELED = "57014"
 BRIEF = ("args", "meta", "errors")  # not read for a listing
 STATE_HELP = f"Only jobs in this state ({', '.join(State)}); may be given again."
 States = Annotated[list[State] | None, typer.Option("--state", metavar="STATE", help=STATE_HELP)]
+
+
+class Order(StrEnum):
+    """By id: that is when they were enqueued."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+
+OrderBy = Annotated[Order, typer.Option("--order", metavar="newest|oldest", help="Which come first.")]
 Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10**9, help="At most so many jobs.")]
 
 
+@spread
 def list_jobs(
+    *,
     state: States = None,
-    queue: Queue = None,
-    kind: Kind = None,
+    filters: Filters,
+    order: OrderBy = Order.NEWEST,
     limit: Limit = 50,
     database_url: DatabaseUrl = None,
     as_json: AsJson = False,
@@ -40,21 +60,37 @@ def list_jobs(
     \b
     Examples:
       jobq list --state dead --queue email
+      jobq list --state dead --newer 2h --error timeout
+      jobq list --arg tenant.id=7 --arg lang=en
       jobq list --state pending --state running --limit 1000 --json
     """
     states = set(state or State)
+    oldest_first = order is Order.OLDEST
     with connect(database_url) as connection:
+        admin.give_up_after(connection, PATIENCE)
         now = connection.scalar(sa.select(sa.func.now()))
-        predicates = where(source(states), states, queue, kind)
-        counted = _Counted(admin.each_brief(connection, *predicates, limit=limit))
-        if as_json:
-            print_json(_brief(job) for job in counted)
-        else:
-            print_table(counted, _columns(now))
+        predicates = filters.where(source(states), states)
+        counted = _Counted(admin.each_brief(connection, *predicates, limit=limit, oldest_first=oldest_first))
+        with _told_if_too_slow():
+            if as_json:
+                print_json(_brief(job) for job in counted)
+            else:
+                print_table(counted, _columns(now))
         if not counted.seen:
-            _note_empty(admin.queue_names(connection), queue)
+            _note_empty(admin.queue_names(connection), filters.queue)
         elif counted.seen == limit:
-            say(f"the newest {limit} only (more with --limit)")
+            say(f"the {order} {limit} only (more with --limit)")
+
+
+@contextmanager
+def _told_if_too_slow() -> Iterator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        if sqlstate(error) != QUERY_CANCELED:
+            raise
+        more = "look for less with --state, --queue, --kind or --newer"
+        raise Failed(f"gave up after {span(PATIENCE)}, there are too many jobs to look through: {more}") from error
 
 
 class _Counted:

@@ -10,9 +10,9 @@ import typer
 from jobq import admin
 from jobq.model import State
 from jobq.tables import finished_jobs
-from jobq_cli.choose import where
-from jobq_cli.options import AsJson, DatabaseUrl, DryRun, JobIds, Kind, Queue, Yes
-from jobq_cli.repair import Repair
+from jobq_cli.filters import Filters
+from jobq_cli.repair import Manner, Repair
+from jobq_cli.spread import spread
 
 
 class Ended(StrEnum):
@@ -25,22 +25,12 @@ class Ended(StrEnum):
 
 EndedStates = Annotated[
     list[Ended] | None,
-    typer.Option(
-        "--state", metavar="STATE", help="Jobs that are dead (if only a queue or kind is given), done, cancelled."
-    ),
+    typer.Option("--state", metavar="STATE", help="Jobs that are dead (if no state is given), done, cancelled."),
 ]
 
 
-def retry(
-    job_ids: JobIds = None,
-    state: EndedStates = None,
-    queue: Queue = None,
-    kind: Kind = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    database_url: DatabaseUrl = None,
-    as_json: AsJson = False,
-) -> None:
+@spread
+def retry(*, state: EndedStates = None, filters: Filters, manner: Manner) -> None:
     """Run ended jobs again, by id or in bulk; failures count from zero, the history of errors stays.
 
     In bulk, jobs are counted first, and changed in chunks of 1000, each committed by itself.
@@ -49,10 +39,9 @@ def retry(
     Examples:
       jobq retry 42 43
       jobq retry --state dead --kind email.send --dry-run
-      jobq retry --state dead --queue email --yes
+      jobq retry --queue email --newer 2h --error timeout --yes
+      jobq retry --arg company_id=7
     """
     states = {State(each) for each in state or [Ended.DEAD]}
-    given = state or queue is not None or kind is not None
-    repair = Repair("retry", "retried", finished_jobs, admin.retry_ids, as_json=as_json)
-    chosen = where(finished_jobs, states, queue, kind) if given else []
-    repair.run(database_url, job_ids or [], chosen, dry_run=dry_run, yes=yes)
+    repair = Repair("retry", "retried", finished_jobs, admin.retry_ids, states)
+    repair.run(filters, manner, with_state=bool(state))

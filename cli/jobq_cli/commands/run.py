@@ -18,10 +18,12 @@ from jobq_cli.connect import Target, target
 from jobq_cli.load import hint, load_app
 from jobq_cli.logs import Level, LogForm, set_up
 from jobq_cli.options import NAME_RULE, DatabaseUrl
+from jobq_cli.pages import Address, ports_of
 from jobq_cli.serve import serve
 
 logger = logging.getLogger("jobq.run")
 DAY = 86_400.0
+LOCAL = "127.0.0.1"
 
 
 def _a_place(value: str) -> str:
@@ -60,6 +62,18 @@ Queues: TypeAlias = Annotated[
 Concurrency: TypeAlias = Annotated[
     int, typer.Option("--concurrency", metavar="N", min=1, max=10_000, help="Run so many jobs at a time.")
 ]
+Processes: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, max=1_000, help='Children for handlers with executor="process" [as many as cores].'
+    ),
+]
+MaxJobsPerChild: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", min=1, max=10**9, help="Replace a child after so many jobs.")
+]
+MaxMemoryPerChild: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="MIB", min=16, max=1 << 30, help="End a job whose child uses more memory.")
+]
 Lease: TypeAlias = Annotated[
     float,
     typer.Option(
@@ -89,6 +103,30 @@ Name: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="NAME", callback=_a_worker_name, help="What people call this worker [host:pid]."),
 ]
+Pooler: TypeAlias = Annotated[
+    bool, typer.Option("--pooler", help="The database URL is that of a pooler in transaction mode, such as PgBouncer.")
+]
+ListenUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL", envvar="JOBQ_LISTEN_URL",
+        help="Hear of new jobs here: the server's own URL, where a pooler is in between.",
+    ),
+]  # fmt: skip
+HealthPort: TypeAlias = Annotated[
+    int | None,
+    typer.Option(metavar="PORT", min=0, max=65_535, help="Answer /healthz and /readyz here, over HTTP; 0: a free one."),
+]
+HealthHost: TypeAlias = Annotated[
+    str, typer.Option(metavar="ADDRESS", help="Where --health-port listens; 0.0.0.0: everywhere.")
+]
+MetricsPort: TypeAlias = Annotated[
+    int | None,
+    typer.Option(metavar="PORT", min=0, max=65_535, help="Answer /metrics here, with the extra prometheus."),
+]
+MetricsHost: TypeAlias = Annotated[
+    str, typer.Option(metavar="ADDRESS", help="Where --metrics-port listens; 0.0.0.0: everywhere.")
+]
 Log: TypeAlias = Annotated[LogForm, typer.Option("--log", metavar="text|json", help="The form of the log, on stderr.")]
 LogLevel: TypeAlias = Annotated[
     Level, typer.Option("--log-level", metavar="debug|info|warning|error", help="Log from this level on.")
@@ -99,11 +137,20 @@ def run(
     place: Place,
     queues: Queues = None,
     concurrency: Concurrency = 20,
+    processes: Processes = None,
+    max_jobs_per_child: MaxJobsPerChild = None,
+    max_memory_per_child: MaxMemoryPerChild = None,
     lease: Lease = 60,
     grace: Grace = 30,
     poll_interval: PollInterval = 1,
     stall: Stall = None,
     name: Name = None,
+    pooler: Pooler = False,
+    listen_url: ListenUrl = None,
+    health_port: HealthPort = None,
+    health_host: HealthHost = LOCAL,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = LOCAL,
     log: Log = LogForm.TEXT,
     log_level: LogLevel = Level.INFO,
     database_url: DatabaseUrl = None,
@@ -114,12 +161,14 @@ def run(
     given back. A second one: given back at once.
 
     Exit codes: 0 all recorded or given back, 1 could not start or could not give back, 70 a handler had to be left
-    behind or the event loop was blocked, 130 or 143 after a second signal.
+    behind or the event loop was blocked, 130 or 143 after a second signal, or one while
+    the app was imported.
 
     \b
     Examples:
       jobq run shop.jobs:app
       jobq run shop.jobs:app --queues email,images --concurrency 50 --log json
+      jobq run shop.jobs:app --health-port 8081 --metrics-port 9090
     """
     set_up(log, log_level)
     app = load_app(place)
@@ -134,10 +183,17 @@ def run(
         poll_interval=timedelta(seconds=poll_interval),
         stall=None if stall is None else timedelta(seconds=stall),
         name=name,
+        pooler=pooler,
+        listen_url=listen_url or None,
+        processes=processes,
+        max_jobs_per_child=max_jobs_per_child,
+        max_memory_per_child=max_memory_per_child,
+        app_path=place,
     )
+    ports = ports_of(worker, chosen, Address(health_host, health_port), Address(metrics_host, metrics_port))
     declared = _declared(app)
     _say_start(worker, app, queues, concurrency, chosen)
-    raise typer.Exit(anyio.run(serve, worker, chosen, set(queues or []) - declared))
+    raise typer.Exit(anyio.run(serve, worker, chosen, set(queues or []) - declared, ports))
 
 
 def _target(database_url: str | None, log: LogForm) -> Target:

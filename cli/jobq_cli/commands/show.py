@@ -10,9 +10,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from jobq import admin
+from jobq import admin, explain
 from jobq.errors import UnknownJobError
-from jobq.model import Failure, Job, State
+from jobq.model import OPEN, Failure, Job, State
 from jobq_cli.connect import connect
 from jobq_cli.options import AsJson, DatabaseUrl, JobId
 from jobq_cli.output import print_json, print_lines
@@ -21,10 +21,11 @@ from jobq_cli.text import ago, as_dict, json_line, moment, printable_lines, span
 
 Lines = Iterator[tuple[str, str]]
 SHORT = 66  # characters of args that fit beside their name in 80
+KEPT = 25  # errors; of more the oldest are dropped
 
 
 def show(job_id: JobId, database_url: DatabaseUrl = None, as_json: AsJson = False) -> None:
-    """Show one job: its args, its timeline, and every failed attempt with its traceback.
+    """Show one job: its args, what it waits for, its timeline, and every failed attempt with its traceback.
 
     \b
     Example:
@@ -33,14 +34,15 @@ def show(job_id: JobId, database_url: DatabaseUrl = None, as_json: AsJson = Fals
     with connect(database_url) as connection:
         now = connection.scalar(sa.select(sa.func.now()))
         job, text = admin.get(connection, job_id), admin.args_text(connection, job_id)
-    if job is None:
-        raise UnknownJobError(job_id)
+        if job is None:
+            raise UnknownJobError(job_id)
+        stands = str(explain.why(connection, job_id)) if job.state in OPEN else None
     job = replace(job, args=_writable(job.args), meta=_writable(job.meta) or {})
     unreadable = text if job.args is None else None
     if as_json:
         print_json([_as_json(job, unreadable)])
     else:
-        print_lines(_described(job, unreadable, now or job.created_at))
+        print_lines(_described(job, unreadable, now or job.created_at, stands))
 
 
 def _writable(value: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -57,10 +59,12 @@ def _as_json(job: Job, unreadable: str | None) -> dict[str, Any]:
     return {**as_dict(job), "errors": errors, "args_text": unreadable}
 
 
-def _described(job: Job, unreadable: str | None, now: datetime) -> Lines:
+def _described(job: Job, unreadable: str | None, now: datetime, stands: str | None) -> Lines:
     yield f"job {job.id} is {job.state}", f"bold {STATE_STYLES[job.state]}"
     for name, value in _facts(job):
         yield f"  {name:<11} {value}", ""
+    if stands is not None:
+        yield f"  {'why':<11} {stands}", ""
     yield from _args(job, unreadable)
     yield "", ""
     yield "timeline", "bold"
@@ -73,12 +77,9 @@ def _described(job: Job, unreadable: str | None, now: datetime) -> Lines:
 def _facts(job: Job) -> Iterator[tuple[str, str]]:
     yield "kind", job.kind
     yield "queue", f"{job.queue}, priority {job.priority}"
-    of = f" of {job.max_attempts}" if job.max_attempts else ""
-    yield "attempts", f"claimed {_times(job.attempt)}, {job.failures}{of} failed" if job.attempt else "none yet"
-    optional = {"outcome": job.outcome, "unique key": job.unique_key, "callsite": job.callsite}
+    yield "attempts", _attempts(job)
+    optional = {"outcome": job.outcome, "unique key": job.unique_key}
     yield from ((name, value) for name, value in optional.items() if value is not None)
-    if job.state is State.RUNNING:
-        yield "worker", str(job.worker_id)
     if job.meta:
         yield "meta", json_line(job.meta)
 
@@ -98,18 +99,39 @@ def _args(job: Job, unreadable: str | None) -> Lines:
 
 def _timeline(job: Job) -> list[tuple[datetime, str, str]]:
     """What is known of the job's past, and what is to come, in the order of time."""
-    events = [(job.created_at, "enqueued", "")]
-    events += [(failure.at, f"attempt {failure.attempt} failed: {failure.error}", "red") for failure in job.errors]
+    events = [(job.created_at, f"enqueued at {job.callsite}" if job.callsite else "enqueued", "")]
+    events += [(failure.at, _failed(job, failure), "red") for failure in job.errors]
     if job.attempted_at is not None:
         events.append((job.attempted_at, f"attempt {job.attempt} started", ""))
     if job.finished_at is not None:
         took = f" after {span(job.finished_at - job.attempted_at)}" if job.attempted_at else ""
         events.append((job.finished_at, f"{job.state}{took}", STATE_STYLES[job.state]))
-    if job.state is State.PENDING:
+    if job.state is State.PENDING or job.run_at > job.created_at:
         events.append((job.run_at, "due", "cyan"))
     if job.expires_at is not None:
         events.append((job.expires_at, "kept until then", "dim"))
     return sorted(events, key=lambda event: event[0])
+
+
+def _failed(job: Job, failure: Failure) -> str:
+    """How long it took is known of the last attempt."""
+    is_last = failure.attempt == job.attempt and job.attempted_at is not None and failure.at >= job.attempted_at
+    took = f", after {span(failure.at - job.attempted_at)}" if is_last and job.attempted_at else ""
+    where = f", on {failure.worker}" if failure.worker else ""
+    return f"attempt {failure.attempt} failed: {failure.error}{took}{where}"
+
+
+def _attempts(job: Job) -> str:
+    """With those that left no error: what was snoozed, paused or given back runs again and has not failed."""
+    if not job.attempt:
+        return "none yet"
+    of = f" of {job.max_attempts}" if job.max_attempts else ""
+    said = f"claimed {_times(job.attempt)}, {job.failures}{of} failed"
+    has_one_more = job.state in (State.RUNNING, State.DONE) or (job.state is State.CANCELLED and job.worker_id)
+    others = job.attempt - len({failure.attempt for failure in job.errors}) - (1 if has_one_more else 0)
+    if others <= 0 or len(job.errors) >= KEPT:
+        return said
+    return f"{said}, {others} put off (Snooze, a pause) or given back"
 
 
 def _failure(failure: Failure) -> Lines:

@@ -11,7 +11,7 @@ from jobq_cli.output import Column, print_json, print_table
 from jobq_cli.text import as_dict, span
 
 COLUMNS: list[Column[WorkerRow]] = [
-    Column("name", lambda row: row.name, shrinks=True),
+    Column("name", lambda row: f"{row.name} (leader)" if row.is_leader else row.name, shrinks=True),
     Column("host", lambda row: row.hostname or "-", shrinks=True),
     Column("pid", lambda row: str(row.pid or "-"), right=True),
     Column("version", lambda row: row.version or "-"),
@@ -25,7 +25,8 @@ COLUMNS: list[Column[WorkerRow]] = [
 def workers(database_url: DatabaseUrl = None, as_json: AsJson = False) -> None:
     """List the workers, and how many jobs each of them runs.
 
-    A worker whose lease ran out is gone or cut off: its jobs are about to be given to the others.
+    A worker whose lease ran out is gone or cut off: its jobs are about to be given to the others. The leader is the one
+    that deletes jobs after their time and sums up what ended.
 
     \b
     Example:

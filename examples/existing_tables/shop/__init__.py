@@ -1,0 +1,1 @@
+"""A shop with tables and orders from before it had jobs."""

@@ -1,0 +1,68 @@
+"""How a child process gets the application: by importing what the worker's own process has imported.
+
+Only names of the program itself are imported, never one that stands in the database.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from jobq.errors import WorkerError
+from jobq.registry import App
+
+MAIN = "__main__"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the App is, `module:attribute`, and the modules that the functions of process handlers are in."""
+
+    module: str
+    attribute: str
+    others: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.attribute}"
+
+
+def place_of(app: App, path: str | None) -> Place:
+    """From `module:attribute`, where it is told, else by looking where the App is among the loaded modules.
+
+    Raises: WorkerError, when a child could not import it.
+    """
+    functions = [handler.function for handler in app.handlers.values() if handler.executor == "process"]
+    others = tuple(dict.fromkeys(name for name in map(_module_of, functions) if name is not None))
+    if path is not None:
+        module, _, attribute = path.partition(":")
+        return Place(module, attribute or "app", others)
+    for known in dict.fromkeys([*others, *sys.modules]):
+        if known != MAIN and (name := _name_in(known, app)) is not None:
+            return Place(known, name, others)
+    raise WorkerError(
+        'handlers with executor="process" run in processes that import the application: make its App at the top level'
+        " of a module that can be imported, not in __main__ or inside of a function, or say where it is with"
+        ' app_path="module:attribute"'
+    )
+
+
+def needs_kinds(place: Place, wanted: Iterable[str], found: Iterable[str]) -> None:
+    """Refuse handlers that a child has not found. Raises: WorkerError."""
+    if missing := sorted(set(wanted) - set(found)):
+        raise WorkerError(
+            f"no handler for {', '.join(missing)} where a child process imports {place}: register handlers with"
+            ' executor="process" when their module is imported, not in __main__ or inside of a function'
+        )
+
+
+def _module_of(function: Any) -> str | None:
+    name = getattr(function, "__module__", None)
+    return name if isinstance(name, str) and name in sys.modules and name != MAIN else None
+
+
+def _name_in(module: str, app: App) -> str | None:
+    """Under which name the App is a global of a loaded module."""
+    known = getattr(sys.modules.get(module), "__dict__", {})
+    return next((name for name, value in list(known.items()) if value is app), None)

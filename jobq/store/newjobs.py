@@ -1,0 +1,79 @@
+"""New jobs on their way into the database: what the statements take, in parts that one statement can take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import sqlalchemy as sa
+from sqlalchemy.exc import StatementError
+
+from jobq.notify import channel_for
+
+MOST_ROWS = 5_000  # a statement
+MOST_CHARACTERS = 16 * 2**20  # of args a statement; PostgreSQL takes 1 GB a bind
+
+Change: TypeAlias = Literal["replace", "reschedule"]
+Numbered: TypeAlias = "tuple[int, NewJob]"
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to insert. `binds`: those of statements/enqueue.py that differ between the jobs of one call.
+
+    `is_later`: surely not due at once, so that nobody need be told. `change`: what to do with a waiting job that holds
+    its key, None for nothing.
+    """
+
+    binds: dict[str, Any]
+    is_later: bool
+    change: Change | None = None
+
+    @property
+    def is_keyed(self) -> bool:
+        return self.binds["unique_key"] is not None or self.binds["unique_names"] is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a job: inserted, or not because another (its id) holds the key, which then was changed or not."""
+
+    id: int
+    created: bool
+    key: str | None = None
+    changed: bool = False
+
+
+def parts_of(jobs: Iterable[Numbered]) -> Iterator[list[Numbered]]:
+    """Each as many as one statement takes."""
+    part: list[Numbered] = []
+    size = 0
+    for n, job in jobs:
+        length = len(job.binds["args"])
+        if part and (len(part) == MOST_ROWS or size + length > MOST_CHARACTERS):
+            yield part
+            part, size = [], 0
+        part.append((n, job))
+        size += length
+    if part:
+        yield part
+
+
+def arrays(part: list[Numbered], fields: Iterable[str]) -> dict[str, list[Any]]:
+    """A bind for each field: an array with an entry for each job."""
+    return {field: [job.binds[field] for _, job in part] for field in fields}
+
+
+def channel_of_due(connection: sa.Connection, jobs: Iterable[NewJob]) -> str | None:
+    """Where to tell of those that may be due at once; None: tell nobody."""
+    return channel_for(connection, {job.binds["queue"] for job in jobs if not job.is_later})
+
+
+def execute(connection: sa.Connection, statement: Any, binds: dict[str, Any]) -> Sequence[sa.Row[Any]]:
+    """The rows; args stand in no error."""
+    try:
+        return connection.execute(statement, binds).all()
+    except StatementError as error:
+        error.hide_parameters = True  # args may be secrets, whatever the caller's engine shows
+        raise
