@@ -43,8 +43,9 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def lowest(session: nox.Session) -> None:
-    """The tests with the lowest versions of the dependencies (SQLAlchemy 2.0 among them)."""
-    session.install("-e", ".[embedded,test]", *_lowest())
+    """mypy and the tests with the lowest versions of the dependencies (SQLAlchemy 2.0 among them)."""
+    session.install("-e", ".[embedded,test]", *_group("types"), *_lowest())
+    session.run("mypy")
     _pytest(session)
 
 

@@ -209,6 +209,13 @@ def test_another_schema_is_written_down_and_kept(offline_shop: Shop) -> None:
     assert 'to several schemas (jobq, of "shop"): give --schema' in said
 
 
+def test_the_help_names_the_filter_for_each_place_of_the_tables(offline_shop: Shop) -> None:
+    said = " ".join(offline_shop.jobq("migration", "new", "--help").stdout.split())
+
+    assert "include_schemas=True, give it include_name=jobq_migrations.include_name;" in said
+    assert "include_name=functools.partial(jobq_migrations.include_name, schema=None)" in said
+
+
 def test_the_environment_of_jobq_itself_is_not_written_to(offline_shop: Shop) -> None:
     offline_shop.write("alembic.ini", f"[alembic]\nscript_location = {DIRECTORY}\n")
     said = one_line(offline_shop.jobq("migration", "new", fails=True).stderr)

@@ -41,6 +41,10 @@ def new(message: Message = None, config: ConfigFile = None, schema: Schema = Non
     no database is needed. After an update of jobq it writes one more revision if the tables have changed, and says so
     if nothing is to do.
 
+    Autogenerate does not look into a schema of jobq's own. Where env.py has include_schemas=True, give it
+    include_name=jobq_migrations.include_name; for tables in the default schema (--schema public) give it
+    include_name=functools.partial(jobq_migrations.include_name, schema=None).
+
     \b
     Examples:
       jobq migration new
