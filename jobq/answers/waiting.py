@@ -166,9 +166,12 @@ def _locked(facts: Facts) -> Reason | None:
 def _head(facts: Facts) -> Reason | None:
     if facts.head is None or not _is_later_in_order(facts):
         return None
-    head, n = facts.head.id, _count(facts.before)
-    are = "1 job is" if facts.before == 1 else f"{n} jobs are"
-    words = f"waits: {are} before it in its FIFO queue {facts.job.queue}, of which job {head} comes first"
+    head, queue = facts.head.id, facts.job.queue
+    if facts.before == 1:
+        words = f"waits: job {head} is before it in its FIFO queue {queue}"
+    else:
+        are_before = f"{_count(facts.before)} jobs are before it in its FIFO queue {queue}"
+        words = f"waits: {are_before}, of which job {head} comes first"
     return Reason(Cause.HEAD, words, command=f"jobq why {head}", jobs=(head,))
 
 

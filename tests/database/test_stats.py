@@ -62,9 +62,10 @@ def test_f17_a_job_that_waits_for_its_retry_is_scheduled_and_not_old(connection:
     assert found.oldest_due == timedelta(seconds=90)
 
 
-def test_the_oldest_age_looks_at_all_priorities_and_not_at_running_jobs(connection: sa.Connection) -> None:
-    add_job(connection, priority=0, run_at=NOW - timedelta(seconds=5))
-    add_job(connection, priority=3, run_at=NOW - timedelta(seconds=60))
+@pytest.mark.parametrize("oldest", range(4))
+def test_the_oldest_age_looks_at_all_priorities_and_not_at_running_jobs(connection: sa.Connection, oldest: int) -> None:
+    add_job(connection, priority=3 - oldest, run_at=NOW - timedelta(seconds=5))
+    add_job(connection, priority=oldest, run_at=NOW - timedelta(seconds=60))
     add_job(connection, priority=1, run_at=NOW - timedelta(hours=1), worker_id=7)
 
     (queue,) = looking.stats(connection).queues

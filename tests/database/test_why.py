@@ -158,7 +158,7 @@ def test_the_head_of_a_fifo_queue_is_named_with_what_holds_that_one_up(connectio
     assert "2 jobs are before it in its FIFO queue default" in str(answer)
     assert f"{head}" in str(answer)
     assert head.cause is Cause.NO_HANDLER
-    assert "1 job is before it" in str(jobq.why(connection, between))
+    assert "is before it in its FIFO queue" in str(jobq.why(connection, between))
 
 
 def test_jobs_before_it_are_those_that_a_live_worker_would_take_first(connection: sa.Connection) -> None:

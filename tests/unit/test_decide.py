@@ -173,6 +173,10 @@ def test_what_a_person_has_to_mend_comes_first_and_then_what_lasts_longest(found
     ("found", "cause", "words"),
     [
         pytest.param(facts(), Cause.DUE, "is due for 1h and nothing holds it up", id="due"),
+        pytest.param(
+            facts(queue=QueueFacts(limit=2), slots=(SlotFacts(1, ready_at=NOW + MINUTE), SlotFacts(2))), Cause.DUE,
+            "nothing holds it up", id="one slot of two is ready",
+        ),
         pytest.param(facts(workers=()), Cause.NO_WORKER, "there is no live worker", id="no worker"),
         pytest.param(
             facts(workers=(worker(lease_until=NOW - MINUTE),)), Cause.NO_WORKER,
@@ -247,7 +251,7 @@ def test_what_a_person_has_to_mend_comes_first_and_then_what_lasts_longest(found
         ),
         pytest.param(
             facts(queue=QueueFacts(fifo=True, limit=1), before=1, slots=(SlotFacts(1),), head=job(41, kind="odd")),
-            Cause.HEAD, "1 job is before it in its FIFO queue q, of which job 41 comes first; job 41 waits: no live"
+            Cause.HEAD, "job 41 is before it in its FIFO queue q; job 41 waits: no live"
             " worker of its queue q has a handler for its kind odd", id="nobody knows the head",
         ),
         pytest.param(

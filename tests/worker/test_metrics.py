@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -133,6 +134,21 @@ async def test_the_counters_of_the_worker_are_those_of_its_stats(
     assert [ended.value(name) for name in names] == [0, 0, 0, 1]
     for name in ("rescued", "fenced_writes", "leases_lost", "lost", "given_back"):
         assert at_work.value(f"jobq_{name}_total") == 0
+
+
+async def test_each_counter_has_its_own_number(
+    bench: Bench, app: jobq.App, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("claims", "claimed", "given_back", "lost", "leases_lost", "rescued", "refused")
+    numbers = {name: n for n, name in enumerate(names, start=1)}
+    async with bench.working(app) as worker:
+        found = replace(worker.stats(), **numbers)
+    monkeypatch.setattr(jobq.Worker, "stats", lambda worker: found)
+
+    read = await scrape(Collector(engine, worker))
+
+    exported = {"refused": "fenced_writes"}
+    assert {name: read.value(f"jobq_{exported.get(name, name)}_total") for name in names} == numbers
 
 
 async def test_a_worker_that_has_not_begun_breaks_no_scrape(bench: Bench, app: jobq.App, engine: sa.Engine) -> None:

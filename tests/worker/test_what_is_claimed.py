@@ -141,7 +141,11 @@ async def test_f19_a_claim_takes_no_more_than_it_asked_for_whatever_the_planner_
     assert worker.stats().claimed == 10
 
 
-async def test_a_worker_told_its_queues_leaves_the_others_alone(bench: Bench, app: jobq.App) -> None:
+@pytest.mark.parametrize("limit", [{}, {"fifo": True}, {"concurrency": 2}], ids=["plain", "in order", "limited"])
+async def test_a_worker_told_its_queues_leaves_the_others_alone(
+    bench: Bench, app: jobq.App, limit: dict[str, Any]
+) -> None:
+    app.queue("b", **limit)
     app.handler("k")(lambda: None)
     mine, other = bench.add("k", queue="a"), bench.add("k", queue="b", priority=0)
 

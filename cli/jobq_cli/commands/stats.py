@@ -23,7 +23,9 @@ from jobq_cli.output import Column, print_json, print_lines, print_table
 from jobq_cli.text import as_dict, moment, number, pause_end, span
 
 QUEUES: list[Column[QueueStats]] = [
-    Column("queue", lambda queue: queue.queue, shrinks=True),
+    Column(
+        "queue", lambda queue: queue.queue, shrinks=True, style=lambda queue: "yellow" if queue.paused_until else ""
+    ),
     Column("ready", lambda queue: number(queue.ready, more=queue.more_ready), right=True),
     Column("scheduled", lambda queue: number(queue.scheduled, more=queue.more_scheduled), right=True),
     Column("running", lambda queue: str(queue.running), right=True),
