@@ -12,6 +12,7 @@ import process_app
 import psutil
 import pytest
 from bench import HOUR, Bench, eventually
+from offspring import children
 from process_app import app
 
 import jobq
@@ -24,10 +25,6 @@ DEATHS = {
     "babble": "the job's process was ended: it spoke with the worker no more, or wrongly",
     "segfault": "the job's process was ended by signal 11 (SIGSEGV)",
 }
-
-
-def children() -> set[int]:
-    return {child.pid for child in psutil.Process().children()}
 
 
 async def test_f34_a_child_that_dies_fails_its_own_job_alone_and_the_pool_heals(

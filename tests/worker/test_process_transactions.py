@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import process_app
-import psutil
 import psycopg
 import pytest
 import sqlalchemy as sa
 from bench import Bench, eventually
+from offspring import children
 from process_app import app
 
 from jobq import State
@@ -35,7 +35,7 @@ async def test_the_work_and_the_completion_commit_together(bench: Bench, handler
         id_ = bench.enqueue(handler)
         job = await bench.until(id_)
         await eventually(lambda: worker.stats().ok == 1, "the count")
-        assert payers(bench) == [child.pid for child in psutil.Process().children()]
+        assert payers(bench) == list(children())
 
     assert (job.state, bench.job(id_).outcome, bench.job(id_).errors) == (State.DONE, "ok: paid", ())
 

@@ -14,6 +14,7 @@ import process_app
 import psutil
 import pytest
 from bench import Bench, Run, eventually
+from offspring import children
 from process_app import app
 
 import jobq
@@ -129,7 +130,7 @@ async def test_no_handler_for_processes_no_child(bench: Bench, app: jobq.App) ->
 
     async with bench.working(app):
         await bench.until(bench.enqueue(handler))
-        assert psutil.Process().children() == []
+        assert children() == set()
 
 
 def test_an_app_that_no_child_could_import_is_refused(app: jobq.App) -> None:
@@ -155,7 +156,7 @@ async def test_handlers_that_a_child_does_not_find_end_the_worker_at_its_start(
     with pytest.raises(jobq.WorkerError, match=re.escape(said)):
         async with bench.working(app, app_path=path):
             pass
-    assert psutil.Process().children() == []
+    assert children() == set()
 
 
 async def test_a_child_has_the_environment_and_the_path_of_the_worker(
@@ -177,8 +178,8 @@ async def test_a_worker_that_is_stopped_while_its_first_child_imports_ends_at_on
     run = Run(worker)
     async with anyio.create_task_group() as group:
         group.start_soon(run)
-        await eventually(lambda: psutil.Process().children(), "the child")
+        await eventually(children, "the child")
         worker.stop()
         assert await run.end() == 0
 
-    assert psutil.Process().children() == []
+    assert children() == set()
