@@ -46,9 +46,15 @@ def is_command(span: str) -> bool:
 def _context(arguments: list[str]) -> Any:
     """The context of the innermost command, with its arguments parsed; nothing is run."""
     context = get_command(app).make_context("jobq", arguments)
-    while rest := [*getattr(context, "_protected_args", ()), *context.args]:
+    while rest := [*_protected(context), *context.args]:
         name, command, further = context.command.resolve_command(context, rest)
         context = command.make_context(name, further, parent=context)
         if not hasattr(command, "resolve_command"):
             break
     return context
+
+
+def _protected(context: Any) -> list[str]:
+    """The name of the subcommand: click 8.2 calls it otherwise than 8.1, and warns of the old name."""
+    fields = vars(context)
+    return fields.get("_protected_args", fields.get("protected_args", []))
