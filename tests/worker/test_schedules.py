@@ -308,7 +308,10 @@ async def test_f42_a_lost_connection_loses_no_tick(bench: Bench, app: jobq.App) 
 
     async with bench.working(app):
         await until_enqueued(bench, "each", 1)
-        bench.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'jobq %'")
+        bench.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name LIKE 'jobq %'"
+        )
         await until_enqueued(bench, "each", 3)
 
     assert_each_tick_has_one_fate(bench, "each", EVERY_SECOND)
