@@ -134,7 +134,7 @@ def test_who_is_before_it_and_who_holds_the_room(board: Board, fleet: Fleet, ope
     assert {each: found["cause"] for each, found in asked.items()} == {
         second: "head", third: "limit", next_one: "busy", after_that: "in line",
     }  # fmt: skip
-    assert f"job {first} comes first; job {first} runs since" in asked[second]["words"]
+    assert f"job {first} is before it in its FIFO queue one; job {first} runs since" in asked[second]["words"]
     assert "held by worker w1" in asked[second]["words"]
     assert f"at its limit of 1 at a time: job {few} on worker w1" in asked[third]["words"]
     assert "(w2 runs 1 of 1)" in asked[next_one]["words"]

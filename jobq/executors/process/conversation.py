@@ -43,8 +43,8 @@ class Conversation:
         try:
             self._child.send({"is": "job", "job": job_to_wire(self._attempt.job)})
             return await self._converse()
-        except wire.Ended:
-            return await self._died()
+        except wire.Ended as error:
+            return await self._died(is_garbled=bool(error.args))
         finally:
             if self._timer is not None:
                 self._timer.cancel()
@@ -84,9 +84,12 @@ class Conversation:
         self._is_completing = True
         return {"value": True}
 
-    async def _died(self) -> Ended | None:
-        """The child is gone, and the job with it; the job's own commit may have come through before."""
-        self._is_mute = not await self._child.dies(DEATH_SECONDS)
+    async def _died(self, *, is_garbled: bool) -> Ended | None:
+        """The child is gone, and the job with it; the job's own commit may have come through before.
+
+        `is_garbled`: what it said last was no message, whatever it ended by then.
+        """
+        self._is_mute = is_garbled or not await self._child.dies(DEATH_SECONDS)
         await self._child.kill()
         self._child.output.drain()
         if self._is_completing:

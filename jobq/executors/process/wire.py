@@ -18,7 +18,7 @@ MOST_BYTES = 64 << 20  # a job's args are 1 MiB at most, texts of a handler are 
 
 
 class Ended(Exception):
-    """The other side is gone, or does not speak this language."""
+    """The other side is gone, or does not speak this language: then it has a text."""
 
 
 def pack(message: Message) -> bytes:
