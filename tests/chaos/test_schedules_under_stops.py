@@ -16,6 +16,7 @@ from scheduled import app
 from jobq.tables import all_jobs, schedules
 
 SECONDS = float(os.environ.get("JOBQ_CHAOS_SECONDS", "40"))
+STOPS = (0.05, 0.5, 1.1, 3.0)
 QUICK = {"lease": 2, "poll_interval": 0.2, "app": "scheduled:app"}
 
 
@@ -41,19 +42,27 @@ def test_f41_two_workers_stopped_and_woken_settle_each_tick_once(board: Board, f
 
 
 def stop_and_wake(members: list[Member], seconds: float) -> int:
-    """Stop one of them or all, for less or for more than their lease, again and again; how often."""
+    """Stop one of them or all, for less or for more than their lease, again and again; how often.
+
+    Each way comes once before any comes twice: what a stop has to show is not left to chance.
+    """
+    ways = [(chosen, span) for chosen in ([members[0]], [members[1]], members) for span in STOPS]
     deadline = time.monotonic() + seconds
     stops = 0
     while time.monotonic() < deadline:
-        chosen = random.choice([*([member] for member in members), members])
-        for member in chosen:
-            member.freeze()
-        wait_out(random.choice([0.05, 0.5, 1.1, 3.0]))
-        for member in chosen:
-            member.thaw()
-        stops += len(chosen)
-        wait_out(random.uniform(0.0, 0.7))
+        for chosen, span in random.sample(ways, len(ways)):
+            stop(chosen, span)
+            stops += len(chosen)
     return stops
+
+
+def stop(chosen: list[Member], seconds: float) -> None:
+    for member in chosen:
+        member.freeze()
+    wait_out(seconds)
+    for member in chosen:
+        member.thaw()
+    wait_out(random.uniform(0.0, 0.7))
 
 
 def counts(board: Board, name: str) -> tuple[int, int, int]:
