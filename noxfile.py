@@ -73,7 +73,7 @@ def wheel(session: nox.Session) -> None:
 
 
 def _pytest(session: nox.Session) -> None:
-    session.run("python", "-m", "pytest", *(session.posargs or ["-n", "2"]))
+    session.run("python", "-m", "pytest", *(session.posargs or ["-n", "3"]))
 
 
 def _group(name: str) -> list[str]:

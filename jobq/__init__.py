@@ -45,10 +45,12 @@ if TYPE_CHECKING:
         OptionTypeError,
         RegistrationError,
         SchemaError,
+        StoppedError,
         UniqueKeyError,
         UnknownJobError,
         UnknownKindError,
         UnknownScheduleError,
+        WaitTimeoutError,
         WorkerError,
     )
     from jobq.events import ErrorEvent, JobEnd
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from jobq.inspection import health, health_async
     from jobq.keys import pk
     from jobq.lookup import recent, recent_async
-    from jobq.model import Enqueued, Failure, Job, State
+    from jobq.model import Enqueued, Failure, Job, Progress, State
     from jobq.outcomes import Fail, Ok, Outcome, PauseQueue, Permanent, Skip, Snooze
     from jobq.pausing import http_status
     from jobq.producer import enqueue, enqueue_async, enqueue_many, enqueue_many_async
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
     from jobq.selection import enqueue_select, enqueue_select_async
     from jobq.tables import metadata
     from jobq.throttle import per_minute
+    from jobq.waiting import wait_for, wait_for_async
     from jobq.worker import Worker, WorkerStats
 
 # Where each public name lives. Imported when first asked for, so that a web application that only enqueues loads
@@ -97,7 +100,8 @@ _HOMES = {
     "jobq.errors": (
         "ArgsError AutocommitError BindError ChildDiedError ContextError EmbeddedError JobqError LeaseLostError"
         " MemoryLimitError NotEndedError NotPendingError OptionError OptionTypeError RegistrationError SchemaError"
-        " UniqueKeyError UnknownJobError UnknownKindError UnknownScheduleError WorkerError"
+        " StoppedError UniqueKeyError UnknownJobError UnknownKindError UnknownScheduleError WaitTimeoutError"
+        " WorkerError"
     ),
     "jobq.events": "ErrorEvent JobEnd",
     "jobq.explain": "why why_async",
@@ -105,7 +109,7 @@ _HOMES = {
     "jobq.inspection": "health health_async",
     "jobq.keys": "pk",
     "jobq.lookup": "recent recent_async",
-    "jobq.model": "Enqueued Failure Job State",
+    "jobq.model": "Enqueued Failure Job Progress State",
     "jobq.outcomes": "Fail Ok Outcome PauseQueue Permanent Skip Snooze",
     "jobq.pausing": "http_status",
     "jobq.producer": "enqueue enqueue_async enqueue_many enqueue_many_async",
@@ -119,6 +123,7 @@ _HOMES = {
     "jobq.selection": "enqueue_select enqueue_select_async",
     "jobq.tables": "metadata",
     "jobq.throttle": "per_minute",
+    "jobq.waiting": "wait_for wait_for_async",
     "jobq.worker": "Worker WorkerStats",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -159,6 +164,7 @@ __all__ = [
     "OutcomeStats",
     "PauseQueue",
     "Permanent",
+    "Progress",
     "QueueRow",
     "QueueStats",
     "Reason",
@@ -173,11 +179,13 @@ __all__ = [
     "Snooze",
     "State",
     "Stats",
+    "StoppedError",
     "Transaction",
     "UniqueKeyError",
     "UnknownJobError",
     "UnknownKindError",
     "UnknownScheduleError",
+    "WaitTimeoutError",
     "Why",
     "Worker",
     "WorkerError",
@@ -226,6 +234,8 @@ __all__ = [
     "set_queue_async",
     "stats",
     "stats_async",
+    "wait_for",
+    "wait_for_async",
     "when",
     "why",
     "why_async",

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from jobq.bind import AsyncBind, Bind, connection_of, over
 from jobq.model import Job
-from jobq.notify import channel_of
+from jobq.notify import channel_to_tell
 from jobq.reading import job_of
 from jobq.refusals import Refusal, Repaired, keys_of, refuse_cancel, refuse_retry
 from jobq.report import Stats, WorkerRow, worker_of
@@ -83,14 +83,14 @@ def retry(session: Bind, /, *which: Which) -> Repaired:
     if ids := ids_in(which):
         return _single(ids, retry_ids(connection, ids))
     predicates = predicates_in(which)
-    changed = _changed(connection, statements.retry_where(predicates), {"channel": channel_of(connection)})
+    changed = _changed(connection, statements.retry_where(predicates), {"channel": channel_to_tell(connection)})
     kept = connection.execute(statements.left(predicates)).all()
     return Repaired(changed, _refused_retries(connection, {row.id: row for row in kept}))
 
 
 def retry_ids(connection: sa.Connection, ids: Sequence[int]) -> Repaired:
     """Retry those that can be, also when it is one that cannot."""
-    changed = _changed(connection, statements.retry_ids(), {"ids": ids, "channel": channel_of(connection)})
+    changed = _changed(connection, statements.retry_ids(), {"ids": ids, "channel": channel_to_tell(connection)})
     standing = _standing(connection, sorted(set(ids) - set(changed)))
     return Repaired(changed, _refused_retries(connection, standing))
 
@@ -98,22 +98,23 @@ def retry_ids(connection: sa.Connection, ids: Sequence[int]) -> Repaired:
 def cancel(session: Bind, /, *which: Which, running: bool = False) -> Repaired:
     """End waiting jobs as cancelled: they never start. Give ids, or predicates over `jobq.tables.all_jobs` or `jobs`.
 
-    With `running` also those that run: nothing of theirs is recorded any more, and their workers stop them within a
-    sixth of their lease. Several ids, or predicates: what can be cancelled is. A single id that cannot be: an error.
+    With `running` also those that run: nothing of theirs is recorded any more, and their workers stop them as soon as
+    they are notified of the commit, without that within a sixth of their lease. Several ids, or predicates: what can be
+    cancelled is. A single id that cannot be: an error.
 
     Raises: NotPendingError, for a job that runs, or has ended (it says how); UnknownJobError.
     """
     connection = connection_of(session, "cancel")
     if ids := ids_in(which):
         return _single(ids, cancel_ids(connection, ids, running=running))
-    binds = {"running": running, "least_seconds": KEEP_ENDED.total_seconds()}
-    return Repaired(_changed(connection, statements.cancel_where(predicates_in(which)), binds))
+    statement = statements.cancel_where(predicates_in(which))
+    return Repaired(_changed(connection, statement, _cancelling(connection, running=running)))
 
 
 def cancel_ids(connection: sa.Connection, ids: Sequence[int], *, running: bool = False) -> Repaired:
     """Cancel those that can be, also when it is one that cannot."""
-    binds = {"ids": ids, "running": running, "least_seconds": KEEP_ENDED.total_seconds()}
-    changed = _changed(connection, statements.cancel_ids(), binds)
+    binds = _cancelling(connection, running=running)
+    changed = _changed(connection, statements.cancel_ids(), {**binds, "ids": ids})
     standing = _standing(connection, sorted(set(ids) - set(changed)))
     return Repaired(changed, tuple(refuse_cancel(each, row) for each, row in standing.items()))
 
@@ -164,6 +165,11 @@ def stats_async(session: AsyncBind, /) -> Coroutine[Any, Any, Stats]:
 def workers_async(session: AsyncBind, /) -> Coroutine[Any, Any, list[WorkerRow]]:
     """`workers` for an AsyncSession or AsyncConnection."""
     return over(session, workers, called="workers")
+
+
+def _cancelling(connection: sa.Connection, *, running: bool) -> dict[str, Any]:
+    least_seconds = KEEP_ENDED.total_seconds()
+    return {"running": running, "least_seconds": least_seconds, "channel": channel_to_tell(connection)}
 
 
 def _changed(connection: sa.Connection, statement: sa.Executable, binds: dict[str, Any]) -> tuple[int, ...]:

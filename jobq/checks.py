@@ -6,8 +6,10 @@ str, to the plain value.
 
 from __future__ import annotations
 
+import math
 import re
 import reprlib
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -113,6 +115,21 @@ def exceptions(option: str, value: Any) -> tuple[type[BaseException], ...]:
         if not issubclass(each, BaseException):
             raise OptionTypeError(f"{option}: expected {said}, got {show(each)}")
     return value  # type: ignore[no-any-return]
+
+
+def amounts(option: str, value: Any) -> dict[str, float]:
+    """So much of each of several things: a mapping of their names to finite numbers above 0."""
+    said = 'a mapping of names to numbers, {"GPU": 1}'
+    typed(option, value, Mapping, said)
+    for each, amount in value.items():
+        typed(option, each, str, said)
+        if isinstance(amount, bool) or not isinstance(amount, (int, float)):
+            raise OptionTypeError(f"{option}: {show(each)}: expected a number, got {type(amount).__name__}")
+        if not each or not 0 < amount < math.inf:
+            raise OptionError(f"{option}: a name, and a finite number above 0, got {show(each)}: {show(amount)}")
+    if not value:
+        raise OptionError(f"{option}: an empty mapping names nothing (None: no resources)")
+    return dict(value)
 
 
 def one_of(option: str, value: Any, known: tuple[str, ...]) -> str:

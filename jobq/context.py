@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,8 +11,9 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from jobq.errors import ContextError
+from jobq.errors import ContextError, LeaseLostError, StoppedError
 from jobq.model import Claimed
+from jobq.reports import CHECKPOINT, PROGRESS, Report, checkpoint_json, ignore, progress_json
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncSession
@@ -63,18 +64,35 @@ class Context:
     """The surroundings of one attempt. `state` is what the application's lifespan yielded, None without one."""
 
     def __init__(
-        self, job: CurrentJob, state: Any, open_transaction: Callable[[], Transaction], *, meta: str = "{}"
+        self,
+        job: CurrentJob,
+        state: Any,
+        open_transaction: Callable[[], Transaction],
+        *,
+        meta: str = "{}",
+        report: Report = ignore,
     ) -> None:
         self.job = job
         self.state = state
+        self.report = report  # called by what carries reports from elsewhere, in place of the two methods
         self._meta = meta
         self._open_transaction = open_transaction
         self._cancelled = False
+        self._is_lost = False
+        self._checkpoint: str | None = None  # of this attempt
 
     @property
     def cancelled(self) -> bool:
         """True once the job should stop (timeout, cancelled, lease lost, shutdown); handlers in threads look at it."""
         return self._cancelled
+
+    def check(self) -> None:
+        """Raise StoppedError once the job should stop: a line in the loop of a handler that runs in a thread.
+
+        The job ends by what told it to stop (its timeout, say), whatever the handler makes of the error.
+        """
+        if self._cancelled:
+            raise StoppedError(f"job {self.job.id} ({self.job.kind}) was told to stop: this attempt counts no more")
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -85,9 +103,51 @@ class Context:
             return {}
         return found if isinstance(found, dict) else {}
 
+    @property
+    def is_lost(self) -> bool:
+        """True once this attempt counts no more: the job was cancelled, is in another hand, or went on without it."""
+        return self._is_lost
+
+    def progress(self, fraction: float, message: str = "") -> None:
+        """Say how far the job is, 0 to 1, with a word for people (at most 200 characters, the rest is cut).
+
+        Shown by `jobq show` and `jobq list`, `jobq.get(...).progress`. Costs next to nothing and never waits: the
+        worker writes the latest once a second, and at the end of the attempt. What a lost attempt says is dropped.
+
+        Raises: OptionTypeError; OptionError, for a fraction outside of 0 to 1.
+        """
+        self.report(PROGRESS, progress_json(fraction, message, attempt=self.job.attempt))
+
+    def checkpoint(self, state: Mapping[str, Any], /) -> None:
+        """Keep where the job is, for its next attempt: a plain JSON object of at most 64 KiB, taken as it is now.
+
+        Written as `progress` is, without waiting: before the end of the attempt however that ends; of a worker that is
+        killed the last second may be missing. Each replaces the one before.
+
+        Raises: ArgsError, for what cannot be kept; LeaseLostError, once this attempt counts no more.
+        """
+        text = checkpoint_json(state)
+        if self._is_lost:
+            raise LeaseLostError(
+                f"job {self.job.id} ({self.job.kind}): attempt {self.job.attempt} counts no more, the job was cancelled"
+                " or goes on elsewhere"
+            )
+        self._checkpoint = text
+        self.report(CHECKPOINT, text)
+
+    @property
+    def last_checkpoint(self) -> dict[str, Any] | None:
+        """What `checkpoint` has kept last, in this attempt or an earlier one; None: nothing yet. A copy each time."""
+        found = self.meta.get(CHECKPOINT) if self._checkpoint is None else json.loads(self._checkpoint)
+        return found if isinstance(found, dict) else None
+
     def cancel(self) -> None:
         """Called by the worker: tell the handler to stop."""
         self._cancelled = True
+
+    def lose(self) -> None:
+        """Called by the worker: this attempt counts no more."""
+        self._is_lost = True
 
     def transaction(self) -> Transaction:
         """A session whose commit also completes the job: both or neither. Once per attempt.

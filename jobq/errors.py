@@ -13,7 +13,9 @@ JobqError
 ├── UniqueKeyError                    a unique key is held by another job
 ├── NotEndedError                     a job that still waits or runs cannot be retried by hand
 ├── NotPendingError                   a job that runs or has ended cannot be cancelled
+├── WaitTimeoutError (TimeoutError)   a job has not ended in the time that was waited for it
 ├── LeaseLostError                    the job was taken from this worker meanwhile
+├── StoppedError                      the job was told to stop, and its handler looked
 ├── ContextError (RuntimeError)       used outside of a job, or in the wrong kind of handler
 ├── SchemaError                       jobq's tables are missing, old, or newer than this version
 ├── ChildDiedError                    a job's process ended before the job did
@@ -118,8 +120,24 @@ class NotPendingError(JobqError):
         self.state = state
 
 
+class WaitTimeoutError(JobqError, TimeoutError):
+    """A job has not ended in the time that `wait_for` was given; `state` is where it stands, None: not known."""
+
+    def __init__(self, message: str, *, id: int, state: str | None) -> None:  # noqa: A002
+        super().__init__(message)
+        self.id = id
+        self.state = state
+
+
 class LeaseLostError(JobqError):
     """The job was cancelled or given to another worker meanwhile; nothing of this attempt is kept."""
+
+
+class StoppedError(JobqError):
+    """The job should stop (its timeout, a cancel, a lost lease, a shutdown): `jobq.current().check()` raises it.
+
+    To be let through. What becomes of the job is decided already, by what told it to stop.
+    """
 
 
 class ContextError(JobqError, RuntimeError):

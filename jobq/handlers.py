@@ -196,6 +196,11 @@ def naming(kind: str) -> Iterator[None]:
 def _executor(handler: Handler[..., Any]) -> str:
     """Where the handler runs: as its function is, unless it names an executor that can run it."""
     executor, fitting = handler.settings.executor, "async" if handler.is_async else "thread"
+    if handler.settings.resources is not None and executor in ("auto", "async", "thread", "process"):
+        raise RegistrationError(
+            f'handler {handler.kind!r}: resources: nothing looks at them with executor="{executor}", only "dask" does,'
+            " or an executor of your own"
+        )
     if executor == "auto":
         return fitting
     if executor in ("async", "thread") and executor != fitting:

@@ -37,6 +37,7 @@ WORKER_COUNTERS = {
     "lost": "Attempts stopped since another hand had the job",
     "leases_lost": "Leases that ran out while the worker lived",
     "rescued": "Jobs taken back from workers that died",
+    "loop_blocks": "How often a handler blocked the event loop for a second or more",
 }
 
 
@@ -144,6 +145,8 @@ def _worker(worker: Worker) -> Iterator[Metric]:
         return
     yield GaugeMetricFamily("jobq_running", "Jobs that this worker runs", value=found.running)
     yield GaugeMetricFamily("jobq_left_behind", "Handlers that could not be stopped", value=found.left_behind)
+    longest = found.longest_block.total_seconds()
+    yield GaugeMetricFamily("jobq_longest_block_seconds", "The longest that a handler blocked the loop", value=longest)
     yield GaugeMetricFamily("jobq_leader", "Whether this worker cleans and sums up", value=found.is_leader)
     yield CounterMetricFamily("jobq_fenced_writes", "Writes refused since the lease was lost", value=found.refused)
     for name, help_ in WORKER_COUNTERS.items():

@@ -48,8 +48,21 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a handler has said to be, 0 to 1, and in which attempt that was."""
+
+    fraction: float
+    message: str = ""
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it was read: one row of `all_jobs`. `args` is None when Python cannot parse what is stored."""
+    """A job as it was read: one row of `all_jobs`. `args` is None when Python cannot parse what is stored.
+
+    `progress` and `checkpoint`: what a handler has said last in `current().progress(...)` and `.checkpoint(...)`.
+    `result`: what it gave with its outcome, `jobq.Ok("sent", result={...})`.
+    """
 
     id: int
     queue: str
@@ -71,6 +84,9 @@ class Job:
     callsite: str | None = None
     meta: dict[str, Any] = field(default_factory=dict)
     errors: tuple[Failure, ...] = ()
+    progress: Progress | None = None
+    checkpoint: dict[str, Any] | None = None
+    result: Any = None
 
 
 @dataclass(frozen=True, slots=True)

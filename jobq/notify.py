@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -22,6 +23,7 @@ MOST_QUEUES = 10_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAME = NAME_RULE.removeprefix("^").removesuffix("$")
+_WORD = re.compile(r"(taken|awaited)\|([0-9]{1,19})")
 _PAYLOAD = re.compile(rf"({_NAME})\|([0-3])\|([0-9]{{1,11}})(?:\.([0-9]{{1,6}}))?")
 
 
@@ -39,6 +41,24 @@ def parse(payload: str) -> Position | None:
     queue, priority, seconds, fraction = match.groups(default="")
     since = timedelta(seconds=int(seconds), microseconds=int(fraction.ljust(6, "0")))  # 11 digits end in the year 5138
     return Position(queue, int(priority), _EPOCH + since)
+
+
+class Word(NamedTuple):
+    """A notification that is not about a lane: `taken` names a worker, `awaited` a job."""
+
+    what: str
+    id: int
+
+
+def word_in(payload: str) -> Word | None:
+    """None for what jobq has not written. Untrusted: it is a reason to look, never more."""
+    match = _WORD.fullmatch(payload)
+    return None if match is None else Word(match[1], int(match[2]))
+
+
+def channel_of_end(id: int) -> str:  # noqa: A002
+    """Where the end of an awaited job is told: whoever waits for one hears of no other."""
+    return f"jobq_ended_{id}"
 
 
 class TokenBucket:
@@ -72,10 +92,23 @@ _bucket = TokenBucket()
 def channel_for(connection: sa.Connection, queues: Iterable[str], *, bucket: TokenBucket = _bucket) -> str | None:
     """The channel to tell of new jobs in these queues; None: tell nobody.
 
-    Nobody is told when each queue has used up its tokens, with JOBQ_NOTIFY=0, and in a two-phase transaction, which
-    PostgreSQL cannot prepare once it has notified.
+    Nobody is told when each queue has used up its tokens, and where `channel_to_tell` says so.
     """
-    if os.environ.get("JOBQ_NOTIFY") == "0" or isinstance(connection.get_transaction(), sa.TwoPhaseTransaction):
+    channel = channel_to_tell(connection)
+    if channel is None:
         return None
     taken = [bucket.take(queue) for queue in queues]
-    return channel_of(connection) if any(taken) else None
+    return channel if any(taken) else None
+
+
+def channel_to_tell(connection: sa.Connection) -> str | None:
+    """The channel; None: tell nobody, with JOBQ_NOTIFY=0, and in a two-phase transaction, which PostgreSQL cannot
+    prepare once it has notified."""
+    if not is_on() or isinstance(connection.get_transaction(), sa.TwoPhaseTransaction):
+        return None
+    return channel_of(connection)
+
+
+def is_on() -> bool:
+    """Whether this process notifies at all."""
+    return os.environ.get("JOBQ_NOTIFY") != "0"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -42,6 +42,7 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "unique_key": checks.unique_key,
     "unique": checks.unique,
     "executor": checks.name,
+    "resources": checks.amounts,
     "no_retry_on": checks.exceptions,
     "on_interrupt": partial(checks.one_of, known=("retry", "fail")),
     "on_conflict": partial(checks.one_of, known=get_args(OnConflict)),
@@ -62,6 +63,7 @@ class Settings:
     no_retry_on: NoRetryOn = ()
     unique: Unique = False
     executor: str = "auto"
+    resources: Mapping[str, float] | None = None
     on_interrupt: OnInterrupt = "retry"
     keep: timedelta | None = None
 

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
+
+from jobq.codec.values import json_text
 
 Word: TypeAlias = Literal["ok", "fail", "skip", "err"]
 WORDS: tuple[Word, ...] = get_args(Word)
+MOST_RESULT_BYTES = 64 * 1024
+Json: TypeAlias = "Mapping[str, Any] | list[Any] | tuple[Any, ...] | str | float | bool | None"
 
 
 class Outcome:
-    """How a job ended, as the handler tells it: one of Ok, Fail, Skip, with a text for people."""
+    """How a job ended, as the handler tells it: one of Ok, Fail, Skip, with a text for people.
+
+    `result`: a plain JSON value for programs, at most 64 KiB of JSON, `jobq.get(...).result`; None: there is none. It
+    is taken as it is now.
+
+    Raises: ArgsError, for a result that is larger or no JSON; the job is dead then, no retry would mend it.
+    """
 
     word: Word = "ok"
 
-    def __init__(self, text: str = "") -> None:
+    def __init__(self, text: str = "", *, result: Json = None) -> None:
         if not isinstance(text, str):
             raise TypeError(f"{type(self).__name__} takes a str, got {type(text).__name__}")
         self.text = text
+        self.result_json = None if result is None else json_text(result, path="result", most_bytes=MOST_RESULT_BYTES)
 
     def __str__(self) -> str:
         return f"{self.word}: {self.text}" if self.text else self.word
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.text!r})"
+        result = "" if self.result_json is None else f", result={self.result_json}"
+        return f"{type(self).__name__}({self.text!r}{result})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Outcome) and type(other) is type(self) and other.text == self.text
+        return isinstance(other, Outcome) and type(other) is type(self) and vars(other) == vars(self)
 
     def __hash__(self) -> int:
-        return hash((type(self), self.text))
+        return hash((type(self), self.text, self.result_json))
 
 
 class Ok(Outcome):

@@ -12,6 +12,7 @@ from jobq.throttle import Throttle
 
 HIGHEST_WEIGHT = 1000
 MOST_SLOTS = 1000
+MOST_THREADS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,7 @@ class QueueSettings:
     weight: int = 1
     fifo: bool = False
     concurrency: int | None = None
+    threads: int | None = None
     throttle: Throttle | None = None
     timeout: timedelta | None = None
     pause_on: PauseOn | None = None
@@ -30,6 +32,8 @@ class QueueSettings:
         checks.typed("fifo", self.fifo, bool, "a bool")
         if self.concurrency is not None:
             checks.whole("concurrency", self.concurrency, 1, MOST_SLOTS)
+        if self.threads is not None:
+            checks.whole("threads", self.threads, 1, MOST_THREADS)
         if self.timeout is not None:
             checks.span("timeout", self.timeout)
         for name in ("throttle", "pause_on"):

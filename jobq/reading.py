@@ -11,14 +11,36 @@ from typing import Any
 from jobq.codec.form import Misfit
 from jobq.codec.text import may_be_deep
 from jobq.codec.walk import inspect_tree
-from jobq.model import Failure, Job, State
+from jobq.model import Failure, Job, Progress, State
+from jobq.reports import CHECKPOINT, PROGRESS
 
 
 def job_of(row: Mapping[Any, Any]) -> Job:
-    """A job from a row with args, meta and errors as text, or without them where they were not asked for."""
-    decoded = {"args": object_of(row.get("args")), "meta": object_of(row.get("meta")) or {}}
-    failures = failures_of(row.get("errors"), otherwise_at=row["created_at"])
-    return Job(**{**row, **decoded, "state": State(row["state"]), "errors": failures})
+    """A job from a row with args, meta, errors and result as text, or without them where they were not asked for."""
+    meta = object_of(row.get("meta")) or {}
+    decoded = {
+        "args": object_of(row.get("args")),
+        "meta": meta,
+        "errors": failures_of(row.get("errors"), otherwise_at=row["created_at"]),
+        "progress": progress_of(meta.get(PROGRESS) or _parsed(row.get(PROGRESS))),
+        "checkpoint": found if isinstance(found := meta.get(CHECKPOINT), dict) else None,
+        "result": _parsed(row.get("result")),
+    }
+    return Job(**{**row, **decoded, "state": State(row["state"])})
+
+
+def progress_of(value: Any) -> Progress | None:
+    """None for what jobq has not written."""
+    if not isinstance(value, dict):
+        return None
+    fraction, message, attempt = value.get("fraction"), value.get("message"), value.get("attempt")
+    if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 <= fraction <= 1:
+        return None
+    return Progress(
+        float(fraction),
+        message if isinstance(message, str) else "",
+        attempt if isinstance(attempt, int) else 0,
+    )
 
 
 def object_of(text: str | None) -> dict[str, Any] | None:

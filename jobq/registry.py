@@ -57,6 +57,7 @@ class Registry(Periodic):
         no_retry_on: NoRetryOn = (),
         unique: Unique = False,
         executor: str = "auto",
+        resources: Mapping[str, float] | None = None,
         on_interrupt: OnInterrupt = "retry",
         keep: timedelta | None = None,
     ) -> Callable[[Callable[P, R]], Handler[P, R]]:
@@ -65,8 +66,9 @@ class Registry(Periodic):
         The function's signature is the schema of the args. `max_attempts`, 1 to 32767: so many failures and the job is
         dead. `retry`: `(failures, error) -> delay`, None for dead at once; `no_retry_on`: exceptions that end the job
         as dead at once, as TimeoutError does that stands in it when the job outlives its `timeout`. `executor` "auto":
-        async functions in the loop, others in threads. `on_interrupt` "fail": dead when its worker dies, rather than
-        run again. `keep`: for how long the ended job is kept. The rest are the defaults of `options`.
+        async functions in the loop, others in threads. `resources`, such as {"GPU": 1}: what it takes of where it runs,
+        for "dask" and own executors that know of it. `on_interrupt` "fail": dead when its worker dies, rather than run
+        again. `keep`: for how long the ended job is kept. The rest are the defaults of `options`.
 
         Raises: RegistrationError, OptionError, OptionTypeError.
         """
@@ -82,6 +84,7 @@ class Registry(Periodic):
             no_retry_on=no_retry_on,
             unique=unique,
             executor=executor,
+            resources=resources,
             on_interrupt=on_interrupt,
             keep=keep,
         )
@@ -163,6 +166,7 @@ class App(Registry):
         weight: int = 1,
         fifo: bool = False,
         concurrency: int | None = None,
+        threads: int | None = None,
         throttle: Throttle | None = None,
         timeout: timedelta | None = None,
         pause_on: PauseOn | None = None,
@@ -172,8 +176,9 @@ class App(Registry):
         `weight`, 1 to 1000: its share of the claims while other queues have work too. `fifo`: one job at a time in the
         whole fleet, by (priority, run_at, id), and a job that is retried keeps its place. `concurrency`, 1 to 1000: so
         many jobs at a time in the whole fleet, in no strict order. `throttle`, for one of these two: how long the queue
-        waits after a job (`per_minute`). `timeout`: of handlers that have none of their own. `pause_on`: the errors
-        that let the queue stand still instead of failing the job (`http_status`).
+        waits after a job (`per_minute`). `threads`: so many of its jobs in threads at a time in each worker's process;
+        while they are taken, that worker claims nothing from this queue. `timeout`: of handlers that have none of their
+        own. `pause_on`: the errors that let the queue stand still instead of failing the job (`http_status`).
 
         Raises: OptionError, OptionTypeError.
         """
@@ -181,6 +186,7 @@ class App(Registry):
             weight=weight,
             fifo=fifo,
             concurrency=concurrency,
+            threads=threads,
             throttle=throttle,
             timeout=timeout,
             pause_on=pause_on,

@@ -70,7 +70,8 @@ class Stats:
 
     `states` counts the jobs there are, of done and cancelled ones those of the last 24 hours; `pending` is a lower
     bound where `more_pending` is True. `unknown_kinds`: how many jobs wait for a kind that no live worker has a handler
-    for, as far as ready and scheduled jobs are counted; they wait until one does.
+    for, as far as ready and scheduled jobs are counted; they wait until one does. `left_behind`: handlers that live
+    workers could not stop and that still run there.
 
     What ended before `summed_until` comes from sums by the minute, which the leader among the workers keeps; what ended
     since is counted now. None: nothing is summed yet.
@@ -85,6 +86,7 @@ class Stats:
     oldest_due: timedelta | None = None
     dead_last_hour: int = 0
     live_workers: int = 0
+    left_behind: int = 0
     unknown_kinds: Mapping[str, int] = field(default_factory=dict)
     summed_until: datetime | None = None
 
@@ -93,7 +95,8 @@ class Stats:
 class WorkerRow:
     """A worker's row. One whose lease ran out is not `alive`: its jobs are about to be given to others.
 
-    `is_leader`: it is the one that cleans and sums up.
+    `is_leader`: it is the one that cleans and sums up. `left_behind`: handlers that it could not stop and that still
+    run there, by its last beat.
     """
 
     id: int
@@ -110,6 +113,7 @@ class WorkerRow:
     is_leader: bool
     running: int
     read_at: datetime
+    left_behind: int = 0
 
 
 def worker_of(row: Mapping[Any, Any]) -> WorkerRow:

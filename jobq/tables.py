@@ -71,6 +71,7 @@ finished_jobs = sa.Table(
     sa.Column("outcome", sa.Text),
     sa.Column("finished_at", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
     sa.Column("expires_at", TIMESTAMP, nullable=False),
+    sa.Column("result", JSONB(none_as_null=True)),
     sa.CheckConstraint("state IN ('done', 'dead', 'cancelled')", name="finished_jobs_state_check"),
 )
 finished_jobs.c.id.autoincrement = False
@@ -102,6 +103,8 @@ workers = sa.Table(
     sa.Column("started_at", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
     sa.Column("lease", INTERVAL, nullable=False),
     sa.Column("lease_until", TIMESTAMP, nullable=False),
+    # Handlers that could not be stopped and still run there, by the last beat.
+    sa.Column("left_behind", sa.Integer, nullable=False, server_default=sa.text("0")),
 )
 
 # The right to run one job of a limited queue, and the attempt that has it: worker_id, job_id and attempt are its fence.
@@ -226,6 +229,7 @@ def all_jobs_select() -> sa.Executable:
         "outcome": sa.cast(sa.null(), sa.Text),
         "finished_at": sa.cast(sa.null(), TIMESTAMP),
         "expires_at": sa.cast(sa.null(), TIMESTAMP),
+        "result": sa.cast(sa.null(), JSONB),
     }
     columns = {**{column.name: column for column in jobs.c}, **only_ended}
     open_jobs = sa.select(*[columns[column.name].label(column.name) for column in finished_jobs.c])

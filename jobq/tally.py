@@ -21,6 +21,7 @@ class Counts:
 
     at: datetime
     live_workers: int
+    left_behind: int
     known_kinds: Sequence[str]
     summed_until: datetime | None
     waiting: Sequence[Any]
@@ -66,6 +67,7 @@ def stats_of(counts: Counts) -> Stats:
         oldest_due=max((queue.oldest_due for queue in queues if queue.oldest_due is not None), default=None),
         dead_last_hour=min(sum(row.last_hour for row in counts.dead), READY_LIMIT),
         live_workers=counts.live_workers,
+        left_behind=counts.left_behind,
         unknown_kinds=unknown_kinds(counts.waiting, counts.known_kinds),
         summed_until=counts.summed_until,
     )

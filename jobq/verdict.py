@@ -29,6 +29,7 @@ class Verdict:
     """The state that a job goes to; `delay` is counted by the database, None leaves run_at as it is.
 
     `counted`: the error counts as a failure and is kept in the job's history. `pause`: its queue stands still.
+    `result`: the JSON text of what the handler gave to programs.
     """
 
     state: State
@@ -36,6 +37,7 @@ class Verdict:
     delay: timedelta | None = None
     counted: bool = False
     pause: PauseQueue | None = None
+    result: str | None = None
 
     @property
     def word(self) -> str:
@@ -90,11 +92,14 @@ def check_value(value: Any) -> Ended:
 
 def _is_sound(outcome: Outcome) -> bool:
     """Whether a subclass has left alone what every count reads: a word of jobq's own, and a text."""
-    return outcome.word in ENDS_WELL and isinstance(getattr(outcome, "text", None), str)
+    result = getattr(outcome, "result_json", None)
+    is_ours = outcome.word in ENDS_WELL and isinstance(getattr(outcome, "text", None), str)
+    return is_ours and (result is None or isinstance(result, str))
 
 
 def _judge_value(value: Any) -> Verdict:
     if value is None:
         return Verdict(State.DONE)
     outcome = value if isinstance(value, Outcome) else Ok(str(value))
-    return Verdict(State.DONE, storable(Outcome.__str__(outcome)))
+    result = getattr(outcome, "result_json", None)  # of a subclass that has never called our __init__
+    return Verdict(State.DONE, storable(Outcome.__str__(outcome)), result=result)

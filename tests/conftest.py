@@ -42,6 +42,8 @@ SETTINGS = {
 def pytest_configure(config: pytest.Config) -> None:
     # A shell starts background jobs with SIGINT ignored, and the processes that tests start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Hundreds of processes are started here: where Python may not keep what it compiled, each compiles all of jobq.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if not hasattr(config, "workerinput"):  # that is a process which xdist started
         os.environ[DIRECTORY] = tempfile.mkdtemp(prefix="jobq-tests-", dir=_fast_folder())
 
@@ -95,6 +97,14 @@ def own_directory() -> Iterator[Path]:
     shutil.rmtree(directory, ignore_errors=True)  # a test may have removed it
 
 
+@pytest.fixture
+def mypy_cache() -> Iterator[Path]:
+    """mypy's cache of this run, for one test at a time: without it each of them would read all of SQLAlchemy."""
+    folder = Path(os.environ[DIRECTORY], "mypy")
+    with exclusive(folder.with_suffix(".lock")):
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def admin(server_url: str) -> Iterator[psycopg.Connection]:
     with psycopg.connect(server_url.replace("+psycopg", ""), autocommit=True) as connection:
@@ -106,6 +116,7 @@ def template(server_url: str, admin: psycopg.Connection) -> str:
     """The name of a migrated database to clone; nobody may be connected to it."""
     with exclusive(Path(os.environ[DIRECTORY], "template.lock")):
         if admin.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone() is None:
+            _make_logins_cheap(server_url, admin)
             _make_template(server_url, admin)
     return TEMPLATE
 
@@ -157,6 +168,22 @@ def session(connection: sa.Connection) -> Iterator[Session]:
     """On `connection`; may commit and roll back, which ends savepoints only."""
     with Session(connection, join_transaction_mode="create_savepoint") as session:
         yield session
+
+
+def _make_logins_cheap(server_url: str, admin: psycopg.Connection) -> None:
+    """A run connects many thousand times, and to hash a password 4096 times is more than half of what that takes.
+
+    Passwords are still asked for and compared; in clear, as pg8000 accepts no SCRAM of fewer rounds.
+    """
+    if admin.info.server_version < 160000:  # there the number is fixed
+        return
+    ((file,),) = admin.execute("SHOW hba_file").fetchall()
+    Path(file).write_text(Path(file).read_text().replace("scram-sha-256", "password"))
+    admin.execute("SELECT pg_reload_conf()")
+    url = sa.make_url(server_url)
+    who, password = sql.Identifier(str(url.username)), sql.Literal(url.password)
+    admin.execute("SET scram_iterations = 1")
+    admin.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(who, password))
 
 
 def _make_template(server_url: str, admin: psycopg.Connection) -> None:

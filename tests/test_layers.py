@@ -17,9 +17,11 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = {"jobq": ROOT, "jobq_cli": ROOT / "cli", "jobq_migrations": ROOT / "alembic"}
 # A package stands for all of its modules, which may import each other.
 LAYERS = [
-    "jobq.errors jobq.model jobq.outcomes",
+    "jobq.errors jobq.model",
+    "jobq.codec jobq.describe",
+    "jobq.outcomes jobq.reports",
     "jobq.context",
-    "jobq.backoff jobq.callsite jobq.codec jobq.describe jobq.embedded jobq.events jobq.fairness"
+    "jobq.backoff jobq.callsite jobq.embedded jobq.events jobq.fairness"
     " jobq.faults jobq.histogram jobq.keys jobq.outgoing jobq.pausing jobq.pooler jobq.readings"
     " jobq.report jobq.retention jobq.spans jobq.tables jobq.urls",
     "jobq.bind jobq.checks jobq.diagnosis jobq.notify jobq.reading jobq.refusals jobq.source"
@@ -31,9 +33,9 @@ LAYERS = [
     "jobq.statements",
     "jobq.labels jobq.store jobq.which",
     "jobq_migrations",
-    "jobq.admin jobq.bulk jobq.checking jobq.cleaner jobq.database jobq.explain jobq.lookup jobq.producer jobq.queueing"
-    " jobq.scheduling jobq.schema jobq.selection",
-    "jobq.executors jobq.inspection",
+    "jobq.admin jobq.bulk jobq.checking jobq.cleaner jobq.database jobq.explain jobq.lookup jobq.overview jobq.producer"
+    " jobq.queueing jobq.scheduling jobq.schema jobq.selection",
+    "jobq.executors jobq.inspection jobq.waiting",
     "jobq.worker",
     "jobq.child",
     "jobq.testing",
@@ -175,7 +177,7 @@ with contextlib.redirect_stdout(io.StringIO()):
 
 
 def test_f53_the_extras_are_loaded_only_where_they_are_used() -> None:
-    extras = {"prometheus_client", "opentelemetry", "sentry_sdk"}
+    extras = {"prometheus_client", "opentelemetry", "sentry_sdk", "distributed"}
 
     assert loaded_by("import jobq\njobq.Worker, jobq.health, jobq.enqueue") & extras == set()
     assert loaded_by(HELP) & extras == set()

@@ -29,7 +29,9 @@ class Root(LazyGroup):
     entries: ClassVar = {
         "run": Entry("jobq_cli.commands.run:run", "Run a worker."),
         "demo": Entry("jobq_cli.commands.demo:demo", "Watch a small shop's jobs run, fail, die and be rescued."),
+        "bench": Entry("jobq_cli.commands.bench:bench", "Measure how fast jobq is on this machine."),
         "stats": Entry("jobq_cli.commands.stats:stats", "Count what waits, runs and has ended, by queue and by kind."),
+        "top": Entry("jobq_cli.commands.top:top", "Watch queues, workers and running jobs, with progress bars."),
         "list": Entry("jobq_cli.commands.list:list_jobs", "List jobs, the newest first."),
         "show": Entry("jobq_cli.commands.show:show", "Show one job: its args, its timeline, every failed attempt."),
         "why": Entry("jobq_cli.commands.why:why", "Say why a job has not run, or not finished."),

@@ -14,15 +14,19 @@ _FORM = re.compile(
 )
 
 
-def parse_duration(text: str) -> timedelta:
-    """The span that a text says, from the largest unit to the smallest; above zero. To be an option's `parser=`.
-
-    Raises: typer.BadParameter.
-    """
+def read_duration(text: str) -> timedelta | None:
+    """The span that a text says, from the largest unit to the smallest; None when it says none."""
     found = _FORM.fullmatch(text.strip().lower())
     if found is None or not any(found.groups()):
+        return None
+    return timedelta(**{_UNITS[unit]: float(number) for unit, number in found.groupdict().items() if number})
+
+
+def parse_duration(text: str) -> timedelta:
+    """The span that a text says; above zero. To be an option's `parser=`. Raises: typer.BadParameter."""
+    span = read_duration(text)
+    if span is None:
         raise typer.BadParameter(f"{text!r} is no span of time: write 90s, 5m, 1h30m or 2d")
-    span = timedelta(**{_UNITS[unit]: float(number) for unit, number in found.groupdict().items() if number})
     if not timedelta(0) < span <= LONGEST:
         raise typer.BadParameter(f"{text!r}: above zero and at most {LONGEST.days} days")
     return span

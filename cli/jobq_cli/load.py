@@ -28,13 +28,13 @@ def hint(text: str) -> str | None:
     return f"{text!r}: write module:attribute, such as shop.jobs:app"
 
 
-def load_app(place: str) -> App:
-    """The App at `module:attribute`; the working directory is searched first, as `python` does it.
+def load_app(place: str, folder: str | os.PathLike[str] | None = None) -> App:
+    """The App at `module:attribute`; the folder is searched first, else the working directory, as `python` does it.
 
     Raises: Failed, in one line that names the import error and where it happened.
     """
     name, _, attribute = place.partition(":")
-    module = _imported(name)
+    module = _imported(name, os.fspath(folder or os.getcwd()))
     app = _attribute(module, attribute)
     if not isinstance(app, App):
         raise Failed(f"{place} is {_described(app)}, not a jobq.App{_apps_in(module)}")
@@ -43,8 +43,7 @@ def load_app(place: str) -> App:
     return app
 
 
-def _imported(name: str) -> ModuleType:
-    here = os.getcwd()
+def _imported(name: str, here: str) -> ModuleType:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -12,6 +13,7 @@ from jobq_cli.text import printable, printable_lines
 
 # They log statements with their values, or speak of every revision: never wanted in a worker's log.
 QUIET = ("sqlalchemy", "alembic", "asyncio")
+STDERR = 2
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -33,12 +35,24 @@ class Level(StrEnum):
 
 def set_up(form: LogForm, level: Level) -> None:
     """Send every logger's records to stderr; an application that sets up logging itself, when imported, still may."""
-    handler = logging.StreamHandler()
+    handler = StderrHandler()
     handler.setFormatter(JsonFormatter() if form is LogForm.JSON else TextFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper())
     logging.captureWarnings(True)
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class StderrHandler(logging.StreamHandler[Any]):
+    """The standard error of this process, also after somebody has closed `sys.stderr`; no trouble with it is raised."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        with suppress(Exception):
+            if self.stream.closed:
+                self.stream = open(STDERR, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
+                self.emit(record)
+            else:
+                super().handleError(record)
 
 
 class TextFormatter(logging.Formatter):

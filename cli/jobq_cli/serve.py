@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
-import os
 import signal
-import sys
-import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import FrameType
 
 import anyio
 from anyio.abc import TaskStatus
@@ -18,12 +15,15 @@ from sqlalchemy.exc import DBAPIError
 
 from jobq import Worker, admin
 from jobq.errors import JobqError, WorkerError
+from jobq.worker.exiting import end_process
 from jobq_cli.connect import Target, engine_for
 from jobq_cli.failures import FAILURE, report
+from jobq_cli.guards import LEFT_BEHIND, end_in_time, keep_signals, mend_streams, watching_interpreter
+from jobq_cli.leaving import leaving
 from jobq_cli.ports import Port, listening
 
 logger = logging.getLogger("jobq.run")
-LEFT_BEHIND = 70
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 HURRY_SECONDS = 10.0  # after a second signal: twice what a worker takes to give back where the server does not answer
 ENDING_SECONDS = 3.0  # what is left of the process has to end: error reporters send what they hold for 2 s
 
@@ -39,6 +39,22 @@ class _Told:
         self.is_at_work.set()
 
 
+def run_process(worker: Worker, target: Target, doubtful: Collection[str], ports: Sequence[Port] = ()) -> int:
+    """`serve` in an event loop of its own; from its end on the process has 3 s to end. Returns the exit code."""
+    with suppress(OSError, ValueError, RuntimeError):  # without a stderr
+        faulthandler.enable()  # a crash in C says where
+    try:
+        with watching_interpreter(worker.stall):
+            return anyio.run(serve, worker, target, doubtful, ports)
+    except (OSError, RuntimeError) as error:  # a handler has closed the loop's own descriptors, say
+        logger.critical("the event loop broke: %s: %s", type(error).__name__, error, exc_info=True)
+        return FAILURE
+    finally:
+        leaving.at_once = True
+        end_in_time(ENDING_SECONDS)
+        mend_streams()
+
+
 async def serve(worker: Worker, target: Target, doubtful: Collection[str], ports: Sequence[Port] = ()) -> int:
     """Run until a signal, SIGTERM or SIGINT: the first lets running jobs end, the second gives them back at once.
 
@@ -50,6 +66,7 @@ async def serve(worker: Worker, target: Target, doubtful: Collection[str], ports
     async with listening(ports) as numbers, anyio.create_task_group() as group:
         _say_ports(ports, numbers)
         await group.start(_obey, worker, told)
+        group.start_soon(keep_signals, SIGNALS)
         if doubtful:
             group.start_soon(_warn, told, target, doubtful)
         code = await _work(worker, told)
@@ -70,16 +87,16 @@ async def _work(worker: Worker, told: _Told) -> int:
     except Exception as error:  # the application's lifespan, say: whoever wrote it needs the place
         logger.critical("the worker ended: %s: %s", type(error).__name__, error, exc_info=True)
         code = FAILURE
-    _end_in_time(ENDING_SECONDS)
+    end_in_time(ENDING_SECONDS)
     if _has_left_behind(worker):
-        _end_process(LEFT_BEHIND)
+        end_process(LEFT_BEHIND)
     if code == 0 and len(told.signals) > 1:
         return 128 + told.signals[1]
     return code
 
 
 async def _obey(worker: Worker, told: _Told, *, task_status: TaskStatus[None]) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with anyio.open_signal_receiver(*SIGNALS) as signals:
         task_status.started()
         async for each in signals:
             told.signals.append(each)
@@ -89,7 +106,7 @@ async def _obey(worker: Worker, told: _Told, *, task_status: TaskStatus[None]) -
             elif len(told.signals) == 2:
                 logger.info("%s again: giving back what runs", each.name)
                 worker.stop(now=True)
-                _end_in_time(HURRY_SECONDS)  # the application's lifespan may hang
+                end_in_time(HURRY_SECONDS)  # the application's lifespan may hang
 
 
 async def _warn(told: _Told, target: Target, doubtful: Collection[str]) -> None:
@@ -112,24 +129,3 @@ def _has_left_behind(worker: Worker) -> bool:
         return worker.stats().left_behind > 0
     except WorkerError:  # it never ran
         return False
-
-
-def _end_in_time(seconds: float) -> None:
-    """The event loop and the interpreter wait, without end, for threads that handlers started (`asyncio.to_thread`)."""
-    signal.signal(signal.SIGALRM, _cut_off)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
-def _cut_off(_number: int, _frame: FrameType | None) -> None:
-    names = [each.name for each in threading.enumerate() if not (each.daemon or each is threading.main_thread())]
-    logger.warning("left behind, still running: %s", ", ".join(["the main thread", *names]))
-    _end_process(LEFT_BEHIND)
-
-
-def _end_process(code: int) -> None:
-    """At once: neither the event loop nor the interpreter waits for what cannot be stopped."""
-    logging.shutdown()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)

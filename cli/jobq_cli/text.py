@@ -32,6 +32,17 @@ def number(count: int, *, more: bool = False) -> str:
     return f"{count}+" if more else str(count)
 
 
+def per_second(rate: float) -> str:
+    """`12.3`, `0.03`; a slow queue is not a still one."""
+    return f"{rate:.2f}" if 0 < rate < 0.1 else f"{rate:.1f}"
+
+
+def bar(fraction: float, width: int = 20) -> str:
+    """`[########------------]  40 %`, in ASCII: it also goes into pipes. Full only when all is done."""
+    full = int(fraction * width)
+    return f"[{'#' * full}{'-' * (width - full)}] {int(fraction * 100):>3} %"
+
+
 def json_line(value: Any) -> str:
     """JSON in ASCII on one line: times in ISO form, spans in seconds."""
     return json.dumps(value, default=_plain, allow_nan=False).replace("\x7f", "\\u007f")

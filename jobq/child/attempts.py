@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from jobq.child.parent import Parent
+from jobq.child.reports import Reports
 from jobq.child.transaction import ChildTransaction
 from jobq.context import Context
 from jobq.errors import ArgsError, UnknownKindError
@@ -32,6 +33,7 @@ class Attempts:
         self._app = app
         self._parent = parent
         self._engines = engines
+        self._reports = Reports(parent)
         self._runner = asyncio.Runner()
         self._context: Context | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -52,11 +54,14 @@ class Attempts:
             return self._in_loop(call) if handler.is_async else contextvars.Context().run(run_here, call)
         finally:
             self._context = None
+            self._reports.flush()
 
-    def cancel(self) -> None:
+    def cancel(self, is_lost: bool) -> None:
         """Tell what runs to stop; called in another thread."""
         if self._context is not None:
             self._context.cancel()
+            if is_lost:
+                self._context.lose()
         if (task := self._task) is not None:
             task.get_loop().call_soon_threadsafe(task.cancel)
 
@@ -68,7 +73,8 @@ class Attempts:
         """`state` is None: what a lifespan opens belongs to the worker's process and its event loop."""
         arguments = held.handler.codec.decode(held.job.args)
         transaction = partial(ChildTransaction, held, self._engines, self._parent)
-        context = Context(held.view, None, transaction, meta=held.job.meta)
+        report = partial(self._reports.note, held.job)
+        context = Context(held.view, None, transaction, meta=held.job.meta, report=report)
         held.context = context
         return Call(held.handler.function, arguments, context, self._app.around_factories)
 

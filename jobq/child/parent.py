@@ -35,7 +35,8 @@ class Parent:
         """What the worker says first."""
         return wire.receive_in_thread(self._socket)
 
-    def listen(self, *, on_cancel: Callable[[], None]) -> None:
+    def listen(self, *, on_cancel: Callable[[bool], None]) -> None:
+        """`on_cancel`: called with whether the attempt counts no more, to stop the job."""
         threading.Thread(target=self._listen, args=[on_cancel], name="jobq-parent", daemon=True).start()
 
     def jobs(self) -> Iterator[Message]:
@@ -67,7 +68,7 @@ class Parent:
             raise ContextError(f"no transaction here: {answer['error']}")
         return answer["value"]
 
-    def _listen(self, on_cancel: Callable[[], None]) -> None:
+    def _listen(self, on_cancel: Callable[[bool], None]) -> None:
         while True:
             try:
                 message = wire.receive_in_thread(self._socket)
@@ -78,7 +79,7 @@ class Parent:
                     self._is_busy = True
                     self._jobs.put(message["job"])
                 case "cancel":
-                    on_cancel()
+                    on_cancel(message["is_lost"])
                 case "answer":
                     self._answers.put(message)
 

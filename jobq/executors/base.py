@@ -22,6 +22,10 @@ class Attempt(Protocol):
         """The row as it was claimed, its args as JSON text: what a function needs that runs elsewhere."""
         ...
 
+    def report(self, name: str, text: str) -> None:
+        """Hand on what its function has reported elsewhere: one of `jobq.reports.NAMES`, and its JSON text."""
+        ...
+
     def waits(self) -> None:
         """There is no room to run it: its timeout does not count until `begins`."""
         ...

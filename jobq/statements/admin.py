@@ -12,13 +12,15 @@ from sqlalchemy.dialects import postgresql
 from jobq.statements.binds import BIGINTS, TEXTS, ZERO, param
 from jobq.statements.choose import Predicate, column, onto, table_for
 from jobq.statements.keep import kept
-from jobq.statements.notify import told
+from jobq.statements.notify import told, told_of_taken
 from jobq.tables import all_jobs, finished_jobs, jobs, leader, workers
 
 # Read as text and decoded job by job: one row that Python cannot parse must not break the reading of the others.
-AS_TEXT = frozenset({"args", "meta", "errors"})
+AS_TEXT = frozenset({"args", "meta", "errors", "result"})
 STANDING = ("id", "state", "outcome", "finished_at", "unique_key")
 SHARED = [each.name for each in jobs.c]
+DONE = sa.literal_column("'done'", sa.Text)
+REPORTS = sa.cast(sa.literal_column("'{progress,checkpoint}'", sa.Text), TEXTS)
 
 
 @cache
@@ -33,8 +35,10 @@ def read(predicates: Sequence[Predicate], limit: int | None) -> Any:
 
 
 def read_brief(predicates: Sequence[Predicate], limit: int | None, *, oldest_first: bool = False) -> Any:
-    """Jobs without args, meta and errors, which may be large."""
-    return _matching(predicates, frozenset(), limit, oldest_first=oldest_first)
+    """Jobs without args, meta, errors and result, which may be large; of meta the progress."""
+    brief = _matching(predicates, frozenset(), limit, oldest_first=oldest_first)
+    meta = column(table_for(predicates), "meta")
+    return brief.add_columns(sa.cast(meta[sa.literal_column("'progress'", sa.Text)], sa.Text).label("progress"))
 
 
 def extent(table: sa.Table, predicates: Sequence[Predicate]) -> sa.Executable:
@@ -81,12 +85,12 @@ def retry_where(predicates: Sequence[Predicate]) -> sa.Executable:
 
 @cache
 def cancel_ids() -> sa.Executable:
-    """Binds: ids, running, least_seconds."""
+    """Binds: ids, running, least_seconds, channel."""
     return _cancel([jobs.c.id == sa.any_(param("ids", BIGINTS))])
 
 
 def cancel_where(predicates: Sequence[Predicate]) -> sa.Executable:
-    """Binds: running, least_seconds."""
+    """Binds: running, least_seconds, channel."""
     return _cancel(onto(jobs, predicates))
 
 
@@ -127,12 +131,14 @@ def _retry(where: Sequence[Predicate]) -> sa.Executable:
     """Insert first, delete only what went in: the other way round, a job whose key is taken would be lost.
 
     Failures count from zero; `attempt` keeps growing, or a worker that still believes in an old one passes the fence.
+    What is done begins anew: from its last checkpoint there would be nothing left to do.
     """
     chosen = sa.select(finished_jobs).where(*where).order_by(finished_jobs.c.id).with_for_update().cte("chosen")
     fresh: dict[str, Any] = {
         "run_at": sa.func.now(),
         "failures": sa.literal_column("0"),
         "worker_id": sa.cast(sa.null(), sa.BigInteger),
+        "meta": sa.case((chosen.c.state == DONE, chosen.c.meta.op("-")(REPORTS)), else_=chosen.c.meta),
     }
     rows = sa.select(*[fresh.get(name, chosen.c[name]) for name in SHARED])
     back = (
@@ -147,11 +153,15 @@ def _retry(where: Sequence[Predicate]) -> sa.Executable:
 
 
 def _cancel(where: Sequence[Predicate]) -> sa.Executable:
-    """One statement: whoever locks a row first wins, a claim or this; the fence refuses the worker's later write."""
+    """One statement: whoever locks a row first wins, a claim or this; the fence refuses the worker's later write.
+
+    Workers that lose a job by it are told: PostgreSQL folds what is equal, so each of them once, however many jobs.
+    """
     waits = sa.or_(jobs.c.worker_id.is_(None), param("running", sa.Boolean))
     gone = sa.delete(jobs).where(*where, waits).returning(*jobs.c).cte("gone")
     state, outcome = sa.literal_column("'cancelled'", sa.Text), sa.literal_column("'err: cancelled'", sa.Text)
     ended = [state, outcome, sa.func.now() + kept(gone)]
     rows = sa.select(*[gone.c[name] for name in SHARED], *ended)
     names = [*SHARED, "state", "outcome", "expires_at"]
-    return sa.insert(finished_jobs).from_select(names, rows, include_defaults=False).returning(finished_jobs.c.id)
+    insert = sa.insert(finished_jobs).from_select(names, rows, include_defaults=False)
+    return insert.returning(finished_jobs.c.id, told_of_taken(finished_jobs.c.worker_id))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql import visitors
 
 from jobq.errors import OptionError
@@ -20,6 +21,7 @@ _OPEN: dict[str, sa.ColumnElement[Any]] = {
     "outcome": sa.cast(sa.null(), sa.Text),
     "finished_at": sa.cast(sa.null(), TIMESTAMP),
     "expires_at": sa.cast(sa.null(), TIMESTAMP),
+    "result": sa.cast(sa.null(), JSONB),
 }
 
 

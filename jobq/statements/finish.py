@@ -28,12 +28,12 @@ def place(id_: sa.ColumnElement[int] = jobs.c.id) -> sa.ColumnElement[int]:
     return sa.func.width_bucket(id_, ids, type_=sa.Integer)
 
 
-def held() -> tuple[sa.ColumnElement[bool], ...]:
-    """The fence for many jobs. Binds: worker_id, ids (ascending), attempts."""
+def held(worker: str = "worker_id") -> tuple[sa.ColumnElement[bool], ...]:
+    """The fence for many jobs. Binds: worker_id (or as `worker` says), ids (ascending), attempts."""
     return (
         jobs.c.id == sa.any_(param("ids", BIGINTS)),
         jobs.c.attempt == element("attempts", sa.Integer, place()),
-        jobs.c.worker_id == param("worker_id", sa.BigInteger),
+        jobs.c.worker_id == param(worker, sa.BigInteger),
     )
 
 
@@ -59,7 +59,8 @@ def finish() -> sa.Executable:
     """Move ended jobs to finished_jobs, in one statement for any mix of attempts, states and outcomes.
 
     Binds: worker_id, and of equal length, by ascending id: ids, attempts, states, outcomes, errors (JSON text; NULL:
-    no failure), keeps (seconds). Returns the ids that were still ours; the others were fenced off.
+    no failure), keeps (seconds), results (JSON text or NULL; the array NULL: none has one). Returns the ids that were
+    still ours; the others were fenced off.
     """
     return _finish()
 
@@ -86,8 +87,9 @@ def _finish() -> ReturningInsert[tuple[int]]:
         element("outcomes", sa.Text, at),
         sa.func.statement_timestamp(),  # now() is the start of the transaction: a handler's own may be long
         sa.func.now() + keep,
+        sa.cast(element("results", sa.Text, at), JSONB),
     )
-    columns = [*SHARED, "state", "outcome", "finished_at", "expires_at"]
+    columns = [*SHARED, "state", "outcome", "finished_at", "expires_at", "result"]
     insert = sa.insert(finished_jobs).from_select(columns, rows, include_defaults=False)
     return insert.add_cte(gone).returning(finished_jobs.c.id)
 
@@ -164,19 +166,34 @@ def _done_by_us() -> tuple[sa.ColumnElement[bool], ...]:
 
 @cache
 def set_outcome() -> sa.Executable:
-    """The text of a job that completed in its own transaction. Binds: the_id, the_attempt, the_worker_id, outcome."""
+    """The text of a job that completed in its own transaction, and its result (JSON text).
+
+    Binds: the_id, the_attempt, the_worker_id, outcome, result.
+    """
     done = sa.update(finished_jobs).where(*_done_by_us())
-    return done.values(outcome=param("outcome", sa.Text)).returning(finished_jobs.c.id)
+    written = done.values(outcome=param("outcome", sa.Text), result=json_param("result"))
+    return written.returning(finished_jobs.c.id)
 
 
 @cache
 def recorded() -> sa.Executable:
     """Of jobs whose end may have been written, those whose it was. Binds: worker_id, ids (ascending), attempts."""
-    at = place(finished_jobs.c.id)
-    return sa.select(finished_jobs.c.id).where(
+    return sa.select(finished_jobs.c.id).where(*ended_here())
+
+
+@cache
+def cancelled() -> sa.Executable:
+    """Of jobs that were lost, those cancelled in this attempt. Binds: worker_id, ids (ascending), attempts."""
+    by_hand = finished_jobs.c.state == sa.literal_column("'cancelled'", sa.Text)
+    return sa.select(finished_jobs.c.id).where(*ended_here(), by_hand)
+
+
+def ended_here(worker: str = "worker_id") -> tuple[sa.ColumnElement[bool], ...]:
+    """The fence for many jobs that have ended. Binds: worker_id (or as `worker` says), ids (ascending), attempts."""
+    return (
         finished_jobs.c.id == sa.any_(param("ids", BIGINTS)),
-        finished_jobs.c.attempt == element("attempts", sa.Integer, at),
-        finished_jobs.c.worker_id == param("worker_id", sa.BigInteger),
+        finished_jobs.c.attempt == element("attempts", sa.Integer, place(finished_jobs.c.id)),
+        finished_jobs.c.worker_id == param(worker, sa.BigInteger),
     )
 
 

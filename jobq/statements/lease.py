@@ -29,9 +29,10 @@ def register() -> sa.Executable:
 
 @cache
 def beat() -> sa.Executable:
-    """Extend the lease. Binds: me. No row back: this worker was declared dead."""
+    """Extend the lease. Binds: me, left_behind. No row back: this worker was declared dead."""
     mine = sa.update(workers).where(workers.c.id == param("me", sa.BigInteger))
-    return mine.values(lease_until=sa.func.now() + workers.c.lease).returning(workers.c.id)
+    left_behind = param("left_behind", sa.Integer)
+    return mine.values(lease_until=sa.func.now() + workers.c.lease, left_behind=left_behind).returning(workers.c.id)
 
 
 @cache

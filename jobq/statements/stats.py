@@ -30,14 +30,7 @@ def waiting() -> sa.Executable:
     Reads the lane index from the front, up to `most` due jobs of a lane and as many scheduled ones: claims go from the
     front, so what runs is there. Its queues are found by a loose scan. Bind: most.
     """
-    names = _open_queues()
-    priority = sa.func.generate_series(0, LOWEST_PRIORITY).table_valued("priority").render_derived(name="p")
-    lane = (
-        sa.select(names.c.queue, priority.c.priority)
-        .select_from(names.join(priority, sa.true()))
-        .where(names.c.queue.is_not(None))
-        .subquery("lane")
-    )
+    lane = lanes()
     found = sa.union_all(_front(lane, _DUE, is_due=True), _front(lane, ~_DUE, is_due=False)).lateral("found")
     counted = sa.select(*lane.c, *found.c).select_from(lane.join(found, sa.true())).subquery("counted")
     return sa.select(*counted.c, _oldest(counted).label("oldest"))
@@ -51,6 +44,14 @@ def dead() -> sa.Executable:
     kept, fresh = _bounded(names, here), _bounded(names, here, finished_jobs.c.finished_at > _NOW - HOUR)
     found = sa.select(names.c.queue, kept.label("kept"), fresh.label("last_hour"))
     return found.where(names.c.queue.is_not(None))
+
+
+@cache
+def set_seqscan() -> sa.Executable:
+    """Whether the planner may read whole tables, for the rest of the transaction; gives what was set. Bind: value."""
+    name = sa.literal_column("'enable_seqscan'", sa.Text)
+    set_ = sa.func.set_config(name, param("value", sa.Text), sa.true())
+    return sa.select(sa.func.current_setting(name, type_=sa.Text).label("before"), set_)
 
 
 @cache
@@ -100,15 +101,26 @@ def queue_names() -> sa.Executable:
 
 @cache
 def clock() -> sa.Executable:
-    """The database's time, how many workers are alive by it, and what kinds they know."""
+    """The database's time, how many workers are alive by it, what they could not stop, and what kinds they know."""
     alive = workers.c.lease_until > _NOW
     number = sa.select(sa.func.count()).select_from(workers).where(alive).scalar_subquery()
+    total = sa.func.coalesce(sa.func.sum(workers.c.left_behind), sa.literal_column("0"))
+    left_behind = sa.select(total).where(alive).scalar_subquery()
     known = sa.select(sa.func.unnest(workers.c.kinds)).where(alive).distinct().scalar_subquery()
     return sa.select(
         _NOW.label("at"),
         number.label("live_workers"),
+        left_behind.label("left_behind"),
         sa.cast(sa.func.array(known), ARRAY(sa.Text)).label("known_kinds"),
     )
+
+
+def lanes() -> sa.Subquery:
+    """Each queue that has open jobs, with each priority; its queues are found by a loose scan."""
+    names = _open_queues()
+    priority = sa.func.generate_series(0, LOWEST_PRIORITY).table_valued("priority").render_derived(name="p")
+    every = sa.select(names.c.queue, priority.c.priority).select_from(names.join(priority, sa.true()))
+    return every.where(names.c.queue.is_not(None)).subquery("lane")
 
 
 def _front(lane: Any, when: sa.ColumnElement[bool], *, is_due: bool) -> Any:

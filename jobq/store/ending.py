@@ -31,7 +31,7 @@ class Ending:
     """What is to be written about one job. `error`: JSON text of the failed attempt, None where none is counted.
 
     `slot_wait`: the job has a slot, that is ready again after so long; None: it has none, or keeps it.
-    `pause`: its queue stands still for so long.
+    `pause`: its queue stands still for so long. `result`: JSON text, of a job that ends.
     """
 
     fence: Fence
@@ -43,6 +43,7 @@ class Ending:
     slot_wait: timedelta | None = None
     pause: timedelta | None = None
     pause_reason: str | None = None
+    result: str | None = None
 
 
 def finish(connection: sa.Connection, endings: Sequence[Ending]) -> set[int]:
@@ -92,7 +93,7 @@ def free_slot(connection: sa.Connection, fence: Fence, wait: timedelta) -> bool:
 def recorded(connection: sa.Connection, endings: Sequence[Ending]) -> set[int]:
     """Of endings of one worker that may have been written before (the answer was lost), the ids of those that were."""
     ordered = sorted((ending.fence for ending in endings), key=lambda fence: fence.id)
-    return set(connection.execute(statements.recorded(), _held(ordered)).scalars())
+    return set(connection.execute(statements.recorded(), held_binds(ordered)).scalars())
 
 
 def was_put_back(connection: sa.Connection, ending: Ending) -> bool:
@@ -107,7 +108,7 @@ def give_back(connection: sa.Connection, fences: Iterable[Fence], *, channel: st
     ordered = sorted(fences, key=lambda fence: fence.id)
     if not ordered:
         return set()
-    rows = connection.execute(statements.give_back(), _held(ordered)).all()
+    rows = connection.execute(statements.give_back(), held_binds(ordered)).all()
     announce(connection, [Position(row.queue, row.priority, row.run_at) for row in rows], channel=channel)
     return {row.id for row in rows}
 
@@ -123,9 +124,10 @@ def give_back_unknown(
     return positions
 
 
-def set_outcome(connection: sa.Connection, fence: Fence, outcome: str) -> bool:
-    """Write the text of a job that completed in its own transaction."""
-    return connection.execute(statements.set_outcome(), {**fence.binds(), "outcome": outcome}).first() is not None
+def set_outcome(connection: sa.Connection, fence: Fence, outcome: str | None, result: str | None = None) -> bool:
+    """Write the text, and the result, of a job that completed in its own transaction."""
+    binds = {**fence.binds(), "outcome": outcome, "result": result}
+    return connection.execute(statements.set_outcome(), binds).first() is not None
 
 
 def settle(connection: sa.Connection, fence: Fence) -> bool:
@@ -157,12 +159,14 @@ def announce(connection: sa.Connection, positions: Iterable[Position], *, channe
 
 
 def _ends(ordered: Sequence[Ending]) -> dict[str, object]:
+    results = [ending.result for ending in ordered]
     return {
-        **_held([ending.fence for ending in ordered]),
+        **held_binds([ending.fence for ending in ordered]),
         "states": [ending.state.value for ending in ordered],
         "outcomes": [ending.outcome for ending in ordered],
         "errors": [ending.error for ending in ordered],
         "keeps": [ending.keep.total_seconds() for ending in ordered],
+        "results": results if any(results) else None,
     }
 
 
@@ -176,7 +180,8 @@ def _freed(ending: Ending) -> dict[str, object]:
     return {**ending.fence.binds(), "wait": wait.total_seconds()}
 
 
-def _held(ordered: Sequence[Fence]) -> dict[str, object]:
+def held_binds(ordered: Sequence[Fence]) -> dict[str, object]:
+    """The fence for many jobs of one worker, by ascending id."""
     return {
         "worker_id": ordered[0].worker_id,
         "ids": [fence.id for fence in ordered],

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from jobq.handlers import Handler
 from jobq.model import Position
-from jobq.statements import leader
+from jobq.statements import finish, leader
 from jobq.statements import lease as statements
 from jobq.statements import queues as queue_statements
 from jobq.statements import slots as slot_statements
-from jobq.store.ending import Fence, give_back, give_back_unknown
+from jobq.store.ending import Fence, give_back, give_back_unknown, held_binds
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,9 @@ def publish(connection: sa.Connection, kinds: Iterable[Published], queues: Itera
     connection.execute(slot_statements.make_slots())
 
 
-def beat(connection: sa.Connection, worker_id: int) -> bool:
-    """Extend the lease; False when this worker was declared dead."""
-    return connection.execute(statements.beat(), {"me": worker_id}).first() is not None
+def beat(connection: sa.Connection, worker_id: int, *, left_behind: int = 0) -> bool:
+    """Extend the lease, and say how many handlers could not be stopped; False when this worker was declared dead."""
+    return connection.execute(statements.beat(), {"me": worker_id, "left_behind": left_behind}).first() is not None
 
 
 def lost_of(connection: sa.Connection, held: Iterable[Fence]) -> set[Fence]:
@@ -116,13 +116,17 @@ def lost_of(connection: sa.Connection, held: Iterable[Fence]) -> set[Fence]:
     ordered = sorted(held, key=lambda fence: fence.id)
     if not ordered:
         return set()
-    binds = {
-        "worker_id": ordered[0].worker_id,
-        "ids": [fence.id for fence in ordered],
-        "attempts": [fence.attempt for fence in ordered],
-    }
-    mine = set(connection.execute(statements.still_held(), binds).scalars())
+    mine = set(connection.execute(statements.still_held(), held_binds(ordered)).scalars())
     return {fence for fence in ordered if fence.id not in mine}
+
+
+def taken_from(connection: sa.Connection, held: Iterable[Fence]) -> dict[Fence, bool]:
+    """The held jobs of one worker that are no longer its own, and whether each was cancelled by hand."""
+    lost = sorted(lost_of(connection, held), key=lambda fence: fence.id)
+    if not lost:
+        return {}
+    cancelled = set(connection.execute(finish.cancelled(), held_binds(lost)).scalars())
+    return {fence: fence.id in cancelled for fence in lost}
 
 
 def reconcile(

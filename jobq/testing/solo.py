@@ -22,9 +22,10 @@ from jobq.model import Claimed, Job, State
 from jobq.notify import channel_of
 from jobq.queue_settings import QueueSettings
 from jobq.registry import App
+from jobq.reports import merged
 from jobq.statements import lease as lease_statements
 from jobq.statements import testing as statements
-from jobq.store import claiming, leasing
+from jobq.store import claiming, leasing, reporting
 from jobq.store import ending as store
 from jobq.store.claiming import LaneAsk
 from jobq.store.ending import Ending
@@ -69,6 +70,7 @@ class Solo:
         self._worker_id = new_worker_id()
         self._published: set[str] = set()
         self._decided: tuple[Ending, Verdict] | None = None
+        self._reports: dict[str, str] = {}
         self._settler = Settler(
             self,
             Counters(),
@@ -111,7 +113,10 @@ class Solo:
         codec: Codec = held.handler.codec
         arguments = codec.decode(held.job.args)
         transaction = JoinedTransaction(held, self._connection, in_greenlet=in_greenlet)
-        held.context = Context(held.view, state, lambda: transaction, meta=held.job.meta)
+        self._reports = {}
+        held.context = Context(
+            held.view, state, lambda: transaction, meta=held.job.meta, report=self._reports.__setitem__
+        )
         return Call(held.handler.function, arguments, held.context, self._app.around_factories)
 
     def settle(self, held: Held, ended: Ended) -> Worked:
@@ -120,6 +125,7 @@ class Solo:
         assert self._decided is not None
         ending, verdict = self._decided
         try:
+            self._write_reports(held)
             _write(self._connection, held, ending, verdict)
         except DBAPIError as error:
             if sqlstate(error) == ABORTED and ended.error is not None:
@@ -136,6 +142,12 @@ class Solo:
 
     def free_slot(self, held: Held) -> None:
         """Nothing is ever lost to another hand here."""
+
+    def _write_reports(self, held: Held) -> None:
+        """What the handler has said, before its end."""
+        if self._reports:
+            reporting.report(self._connection, {held.fence: merged(self._reports)}, waits=True)
+        self._reports = {}
 
     def _claimed(self) -> Claimed | None:
         lanes = self._connection.execute(statements.due_lanes(), {"kinds": self._kinds}).all()
@@ -188,7 +200,7 @@ def _write(connection: sa.Connection, held: Held, ending: Ending, verdict: Verdi
     """As the worker's completer does."""
     if held.completed:
         if ending.outcome is not None:
-            store.set_outcome(connection, ending.fence, ending.outcome)
+            store.set_outcome(connection, ending.fence, ending.outcome, ending.result)
         if ending.slot_wait is not None:
             store.free_slot(connection, ending.fence, ending.slot_wait)
     elif ending.state is not State.PENDING:

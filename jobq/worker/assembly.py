@@ -11,8 +11,10 @@ import sqlalchemy as sa
 
 from jobq.database import STATEMENT_LIMIT, Database, sync_engine, use_settings
 from jobq.executors import Executor
+from jobq.model import Position
 from jobq.registry import App
 from jobq.source import Source
+from jobq.worker.awaited import Awaited
 from jobq.worker.claimer import Claimer
 from jobq.worker.completer import Completer
 from jobq.worker.guard import Guard
@@ -25,15 +27,20 @@ from jobq.worker.lease import Lease
 from jobq.worker.limited import LimitedQueues
 from jobq.worker.link import Link
 from jobq.worker.listener import Listener
+from jobq.worker.looplag import LoopWatch
+from jobq.worker.losses import Losses
 from jobq.worker.membership import Membership
 from jobq.worker.options import WorkerOptions
+from jobq.worker.reporter import Reporter
 from jobq.worker.rescuer import Rescuer
 from jobq.worker.runner import Runner
 from jobq.worker.scheduler import Scheduler
 from jobq.worker.settler import Settler
 from jobq.worker.stats import Counters
 from jobq.worker.surveyor import Surveyor
+from jobq.worker.threads import ThreadRoom
 from jobq.worker.transactions import HandlerEngines, Transactions
+from jobq.worker.wear import Wear
 
 OWN_POOL = 4  # claims, completions, rescue, survey, the leader's work; heartbeat and listener have one each besides
 
@@ -71,6 +78,7 @@ class Assembly:
         self.stop = Signals()
         self.counters = Counters()
         self.held = HeldJobs()
+        self.loop_watch = LoopWatch(self.held)
         self.lease = Lease(options.lease)
         self.link = Link(lambda: setting.app.error_callbacks)
         self.database = Database(source, name=f"jobq {name}", size=OWN_POOL)
@@ -80,11 +88,19 @@ class Assembly:
         )
         self.keeper = self._keeper()
         self.membership = self._membership(setting)
+        self.losses = self._losses()
+        self.reporter = Reporter(
+            self.database, self.link, self.counters, refused=self.losses.look, stop=self.stop.close
+        )
+        self.awaited = Awaited(self.database, self.link, stop=self.stop.close)
+        self.completer.flush, self.completer.on_recorded = self.reporter.flush, self.awaited.ended
         self.runner = self._runner(setting)
         lanes, limited = Lanes(), LimitedQueues()
         self.surveyor = self._surveyor(setting, lanes, limited)
         self.claimer = self._claimer(setting, lanes, limited)
         self.runner.on_room = self.claimer.wake
+        self.wear = Wear(self.runner, self.end, most=options.most_left_behind, patience=options.grace)
+        self.runner.threads.on_room = self.claimer.has_thread
         self.completer.on_freed = self.claimer.freed
         self.rescuer = self._rescuer(setting)
         self.election = Election(self.database, self.link, self.lease, name=name, stop=self.stop.close)
@@ -100,6 +116,17 @@ class Assembly:
             self.link,
             still_runs=lambda: self.runner.left_behind,
             freed=lambda wait: self.claimer.freed(wait),
+            stop=self.stop.close,
+        )
+
+    def _losses(self) -> Losses:
+        return Losses(
+            self.database,
+            self.link,
+            self.lease,
+            self.held,
+            taken=lambda taken: self.runner.stop_lost(taken),
+            claim_in_flight=lambda: self.counters.claims if self.claimer.is_unclear else None,
             stop=self.stop.close,
         )
 
@@ -171,8 +198,10 @@ class Assembly:
             completer=self.completer,
             settler=settler,
             concurrency=setting.options.concurrency,
+            threads=ThreadRoom(setting.executors, setting.app.handlers),
             open_transaction=transactions.open,
             settle=transactions.settle,
+            report=self.reporter.note,
         )
 
     def _listener(self, setting: Setting) -> Listener:
@@ -181,7 +210,8 @@ class Assembly:
             self.link,
             name=f"jobq {setting.name}",
             channel=setting.source.channel,
-            tell=self.claimer.tell,
+            tell=self._told,
+            words={"taken": self.losses.tell, "awaited": self.awaited.add},
             stop=self.stop.close,
         )
 
@@ -191,9 +221,22 @@ class Assembly:
         engine = sync_engine(source, name=name, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
         limit = min(max(setting.options.lease / 3, timedelta(seconds=0.5)), STATEMENT_LIMIT)
         use_settings(engine, pooler=source.pooler, statement_timeout=f"{limit.total_seconds() * 1000:.0f}ms")
-        events = Events(lease_lost=self._lease_lost, jobs_lost=self.runner.stop_lost)
+        events = Events(self._lease_lost, self.runner.stop_lost, lambda: len(self.runner.left_behind))
         stall = setting.options.stall_after
         return Heartbeat(engine, self.lease, self.held, self.link, events, stall=stall)
+
+    def end(self) -> None:
+        """No more claims; what runs has the grace time from the first call on."""
+        if self.stop.told_at is None:
+            self.stop.told_at = anyio.current_time()
+        self.stop.claim.set()
+        self.claimer.wake()
+
+    def _told(self, position: Position | None) -> None:
+        """Something is due; None: notifications may have been missed, also of jobs that were taken."""
+        self.claimer.tell(position)
+        if position is None:
+            self.losses.look()
 
     def _lease_lost(self, worker_id: int, reason: str) -> None:
         """In the loop's thread: stop what runs, and have the claimer join anew."""

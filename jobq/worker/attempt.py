@@ -23,6 +23,10 @@ class HeldAttempt:
     def job(self) -> Claimed:
         return self._held.job
 
+    def report(self, name: str, text: str) -> None:
+        if self._held.context is not None:
+            self._held.context.report(name, text)
+
     def waits(self) -> None:
         self._held.waits = True
         self._held.cancel_timers()

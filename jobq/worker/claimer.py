@@ -108,6 +108,14 @@ class Claimer:
         self._is_told = True
         self._wake.set()
 
+    def has_thread(self, queue: str) -> None:
+        """A queue whose threads were all taken, or a worker, has one again."""
+        self._was_empty = False
+        if queue in self._limited:
+            self._limited.freed(timedelta(0))
+        self._is_told = True
+        self._wake.set()
+
     def freed(self, wait: timedelta) -> None:
         """A slot of a limited queue was freed, and is ready after `wait`."""
         self._limited.freed(wait)
@@ -150,9 +158,10 @@ class Claimer:
         if not room or not self._limited.is_due:
             return
         self._limited.begin(with_jitter(self._poll_interval))
-        for in_order, queues in self._limited.ask():
-            if room > 0:
-                room -= await self._claim_slots(queues, in_order=in_order, most=room)
+        for in_order, asked in self._limited.ask():
+            queues, most = self._with_threads(asked, room)
+            if queues and most > 0:
+                room -= await self._claim_slots(queues, in_order=in_order, most=most)
 
     async def _claim_slots(self, queues: Sequence[str], *, in_order: bool, most: int) -> int:
         began = monotonic()
@@ -185,10 +194,16 @@ class Claimer:
         self._lanes.forget()
 
     async def _claim(self, room: int) -> bool:
+        threads = self._runner.threads
+        if threads.is_full and not self._kinds_now:
+            return False
         is_sweep = monotonic() >= min(self._sweep_at, self._reopens_at)
         if is_sweep:
             self._lanes.forget()
-        asked = self._lanes.ask(room)
+        room = threads.part_of(room) or room
+        asked = self._lanes.ask(room, part_of=threads.part_of_queue, is_narrow=threads.is_full)
+        if not asked:
+            return False
         began = monotonic()
         claim = await self._take(store.claim, asked, most=room)
         if claim is None:
@@ -208,7 +223,7 @@ class Claimer:
             return None
         self.is_unclear = True
         try:
-            claim = await self._database.run(function, asked, worker_id=worker_id, kinds=self._kinds, **limits)
+            claim = await self._database.run(function, asked, worker_id=worker_id, kinds=self._kinds_now, **limits)
         except Exception as error:
             self.is_unclear = sqlstate(error) is None or is_connection_failure(error)  # else: refused, nothing claimed
             raise
@@ -216,6 +231,18 @@ class Claimer:
             return None
         self.is_unclear = False
         return claim
+
+    @property
+    def _kinds_now(self) -> Sequence[str]:
+        """Without those that would wait for a thread: other workers may have one."""
+        return self._runner.threads.without(self._kinds) if self._runner.threads.is_full else self._kinds
+
+    def _with_threads(self, queues: Sequence[str], room: int) -> tuple[list[str], int]:
+        """Of limited queues those that have a thread left, and how many jobs may be claimed of them together."""
+        threads = self._runner.threads
+        left = {queue: threads.part_of_queue(queue, room) for queue in queues}
+        found = [queue for queue in queues if left[queue] and self._kinds_now]
+        return found, min([threads.part_of(room) or room, *(left[queue] for queue in found)])
 
     def _start(self, claim: Claim) -> None:
         self._counters.claims += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby
@@ -23,7 +23,7 @@ from jobq.outcomes import PauseQueue
 from jobq.retention import kept_for
 from jobq.spans import span
 from jobq.store import ending as store
-from jobq.store.ending import Ending
+from jobq.store.ending import Ending, Fence
 from jobq.verdict import Ended, Verdict, judge
 from jobq.worker.held import Held, HeldJobs
 from jobq.worker.joblog import JobLog, one_line
@@ -55,6 +55,8 @@ class Completer:
     ) -> None:
         self.on_freed: Callable[[timedelta], None] = lambda wait: None  # called when a slot was freed
         self.on_end: Sequence[EndCallback] = ()  # called for each end that is recorded
+        self.on_recorded: Callable[[int], None] = lambda id_: None  # called with each job that has ended for good
+        self.flush: Callable[[Iterable[Fence]], Awaitable[None]] = _nothing_to_flush  # writes what was reported before
         self._has_unrecorded = False
         self._is_unsure = False  # a try got no answer: what the fence refuses now, that try may have written
         self._held = held
@@ -117,6 +119,7 @@ class Completer:
         return unrecorded
 
     async def _write(self, batch: Sequence[_Entry]) -> None:
+        await self.flush(entry.held.fence for entry in batch)
         done = [e for e in batch if e.completed]
         ends = [e for e in batch if not e.completed and not e.is_alone]
         alone = [e for e in batch if not e.completed and e.is_alone]
@@ -226,7 +229,8 @@ class Completer:
         job = entry.held.job
         try:
             if entry.ending.outcome is not None:
-                await self._database.run(store.set_outcome, entry.ending.fence, entry.ending.outcome)
+                ending = entry.ending
+                await self._database.run(store.set_outcome, ending.fence, ending.outcome, ending.result)
         except sa_exc.DBAPIError as error:
             if can_wait_out(error):
                 raise
@@ -243,6 +247,8 @@ class Completer:
         elif is_mine:
             self._counters.count(entry.verdict.word)
             self._log.ended(entry.held, entry.verdict.word, entry.verdict.outcome)
+            if entry.ending.state is not State.PENDING:
+                self.on_recorded(entry.held.job.id)
             if self.on_end:
                 tell(self.on_end, _end_of(entry.held, entry.verdict.word))
         else:
@@ -254,6 +260,10 @@ class Completer:
                 entry.held.job.attempt,
             )
         self._held.drop(entry.held)
+
+
+async def _nothing_to_flush(fences: Iterable[Fence]) -> None:
+    return None
 
 
 def _end_of(held: Held, word: str) -> JobEnd:

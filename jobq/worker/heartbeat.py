@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import logging
-import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,6 +19,7 @@ from jobq.database import has_ended
 from jobq.faults import can_wait_out, is_connection_failure
 from jobq.store import leasing as store
 from jobq.store.ending import Fence
+from jobq.worker.exiting import end_process
 from jobq.worker.held import HeldJobs
 from jobq.worker.lease import Lease
 from jobq.worker.link import Link
@@ -32,10 +32,11 @@ OVERDUE = timedelta(seconds=60)  # past its own timeout by that much, and not se
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """What the thread tells the loop; each is called in the loop's thread."""
+    """What the thread tells and asks the loop; each is called in the loop's thread."""
 
     lease_lost: Callable[[int, str], None]
-    jobs_lost: Callable[[set[Fence]], None]
+    jobs_lost: Callable[[Mapping[Fence, bool]], None]  # and whether each was cancelled by hand
+    left_behind: Callable[[], int] = lambda: 0  # how many handlers could not be stopped
 
 
 class Heartbeat:
@@ -52,6 +53,7 @@ class Heartbeat:
         self._stall = stall
         self._loop: asyncio.AbstractEventLoop | None = None
         self._turned_at = lease.clock()
+        self._left_behind = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._connection: sa.Connection | None = None
@@ -82,21 +84,21 @@ class Heartbeat:
         if worker_id is None:
             return
         sent_at = self._lease.clock()
-        if not store.beat(self._connected(), worker_id):
+        if not store.beat(self._connected(), worker_id, left_behind=self._left_behind):
             self._tell(self._events.lease_lost, worker_id, "this worker was declared dead")
             return
         self._lease.extend(worker_id, sent_at=sent_at)
         if lost := self._lost_jobs(worker_id):
             self._tell(self._events.jobs_lost, lost)
 
-    def _lost_jobs(self, worker_id: int) -> set[Fence]:
+    def _lost_jobs(self, worker_id: int) -> Mapping[Fence, bool]:
         """None while the table is locked: that must not keep the next beat waiting."""
         try:
-            return store.lost_of(self._connected(), self._held.fences(worker_id))
+            return store.taken_from(self._connected(), self._held.fences(worker_id))
         except sa_exc.DBAPIError as error:
             if is_connection_failure(error) or not can_wait_out(error):
                 raise
-            return set()
+            return {}
 
     def _beat_or_wait(self, interval: float) -> float:
         try:
@@ -122,12 +124,14 @@ class Heartbeat:
 
     def _turned(self) -> None:
         self._turned_at = self._lease.clock()
+        self._left_behind = self._events.left_behind()
 
     def _end_process(self, reason: str) -> None:
-        logger.critical("%s: the process ends, its jobs are rescued when the lease runs out", reason)
-        faulthandler.dump_traceback(file=sys.__stderr__ or 2, all_threads=True)
-        logging.shutdown()
-        os._exit(EXIT_STALLED)
+        def say() -> None:
+            logger.critical("%s: the process ends, its jobs are rescued when the lease runs out", reason)
+            faulthandler.dump_traceback(file=sys.__stderr__ or 2, all_threads=True)
+
+        end_process(EXIT_STALLED, say)
 
     def _tell(self, function: Callable[..., None], *args: object) -> None:
         if self._loop is not None:

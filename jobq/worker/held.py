@@ -24,6 +24,10 @@ class Stop(Enum):
     TIMEOUT = "timeout"
     SHUTDOWN = "shutdown"
     LOST = "lost"  # the job is no longer this worker's: there is nothing to write
+    CANCELLED = "cancelled"  # by hand: no longer this worker's either
+
+
+TAKEN = frozenset({Stop.LOST, Stop.CANCELLED})
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +87,7 @@ def held_of(job: Claimed, handler: Any, queue: QueueSettings) -> Held:
 
 
 class HeldJobs:
-    """The held jobs by their id. Read by the heartbeat's thread too: `fences` and `overdue` copy first."""
+    """The held jobs by their id. Read by other threads too: `fences`, `overdue` and `of_task` copy first."""
 
     def __init__(self) -> None:
         self._jobs: dict[int, Held] = {}
@@ -93,6 +97,10 @@ class HeldJobs:
 
     def get(self, id_: int) -> Held | None:
         return self._jobs.get(id_)
+
+    def of_task(self, task: asyncio.Task[Any]) -> Held | None:
+        """The job that runs in this task; for another thread, too."""
+        return next((held for held in list(self._jobs.values()) if held.task is task), None)
 
     def put(self, held: Held) -> None:
         """A later attempt takes the place of an earlier one, whose writes the fence refuses anyway."""

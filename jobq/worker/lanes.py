@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -28,11 +28,17 @@ START = Cursor(datetime.min.replace(tzinfo=UTC), 0)  # not '-infinity': drivers 
 
 
 class Lanes:
-    """The (queue, priority) pairs that a worker serves. A wrong cursor costs latency, never a job."""
+    """The (queue, priority) pairs that a worker serves. A wrong cursor costs latency, never a job.
+
+    While a worker has no thread left it asks for some of its kinds only (`is_narrow`), with cursors of their own: those
+    of all kinds must not pass by what it did not ask for.
+    """
 
     def __init__(self, source: random.Random | None = None) -> None:
         self._weights: dict[str, int] = {}
-        self._cursors: dict[tuple[str, int], Cursor] = {}
+        self._wide: dict[tuple[str, int], Cursor] = {}
+        self._narrow: dict[tuple[str, int], Cursor] = {}
+        self._cursors = self._wide  # those of the last claim
         self._told: dict[tuple[str, int], Cursor] = {}  # while a claim is in flight, which may not have seen that yet
         self._shares = Shares(source or random.Random())
 
@@ -59,12 +65,22 @@ class Lanes:
         """Serve one queue more."""
         self._weights.setdefault(queue, 1)
 
-    def ask(self, room: int) -> list[LaneAsk]:
-        """The lanes of the next claim: queues in a random order by weight, with their shares, priorities in theirs."""
+    def ask(
+        self, room: int, *, part_of: Callable[[str, int], int] | None = None, is_narrow: bool = False
+    ) -> list[LaneAsk]:
+        """The lanes of the next claim: queues in a random order by weight, with their shares, priorities in theirs.
+
+        `part_of(queue, room)`: how much of the room this queue may take here; with 0 it is not asked for.
+        """
         self._told.clear()
+        self._cursors = self._narrow if is_narrow else self._wide
+        weights = self._weights
+        if part_of is not None:
+            weights = {queue: weight for queue, weight in weights.items() if part_of(queue, room)}
+            self._shares.forget(weights)
         return [
-            LaneAsk(queue, priority, cursor.run_at, cursor.id, limit)
-            for queue, limit in self._shares.ask(self._weights, room).items()
+            LaneAsk(queue, priority, cursor.run_at, cursor.id, part_of(queue, limit) if part_of else limit)
+            for queue, limit in self._shares.ask(weights, room).items()
             for priority in PRIORITIES[: self._shares.lowest(queue) + 1]
             for cursor in (self._cursors.get((queue, priority), START),)
         ]
@@ -92,12 +108,14 @@ class Lanes:
         lane = position.queue, position.priority
         before = Cursor(position.run_at - timedelta(microseconds=1), 0)
         self._told[lane] = min(self._told.get(lane, before), before)
-        if lane in self._cursors:
-            self._cursors[lane] = min(self._cursors[lane], before)
+        for cursors in (self._wide, self._narrow):
+            if lane in cursors:
+                cursors[lane] = min(cursors[lane], before)
 
     def forget(self) -> None:
         """Start from the beginning of every lane: a sweep."""
-        self._cursors.clear()
+        self._wide.clear()
+        self._narrow.clear()
 
 
 def _reached(

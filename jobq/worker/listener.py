@@ -1,8 +1,8 @@
-"""Hears that jobs are due. It only saves the wait for the next poll: what it misses the poll finds."""
+"""Hears that jobs are due, were taken or are waited for. It only saves a wait: what it misses is found by looking."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
@@ -12,7 +12,7 @@ from psycopg import sql
 
 from jobq.faults import can_wait_out
 from jobq.model import Position
-from jobq.notify import parse
+from jobq.notify import parse, word_in
 from jobq.source import Source
 from jobq.worker.link import Link
 from jobq.worker.loops import wait_for
@@ -32,6 +32,7 @@ class Listener:
         name: str,
         channel: str,
         tell: Callable[[Position | None], None],
+        words: Mapping[str, Callable[[int], None]],
         stop: anyio.Event,
     ) -> None:
         self._source = source
@@ -39,6 +40,7 @@ class Listener:
         self._link = link
         self._channel = channel
         self._tell = tell
+        self._words = words
         self._stop = stop
         self._hearing = anyio.CancelScope()
 
@@ -83,7 +85,12 @@ class Listener:
         self._tell(None)
         while not self._stop.is_set():
             async for notification in connection.notifies(timeout=SILENCE_SECONDS):
-                if position := parse(notification.payload):
-                    self._tell(position)
+                self._hear(notification.payload)
             with anyio.fail_after(ANSWER_SECONDS):
                 await connection.execute("SELECT 1")
+
+    def _hear(self, payload: str) -> None:
+        if position := parse(payload):
+            self._tell(position)
+        elif (word := word_in(payload)) and (listen := self._words.get(word.what)):
+            listen(word.id)

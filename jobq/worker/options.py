@@ -1,63 +1,108 @@
-"""What a worker can be told, validated together."""
+"""What a worker can be told, validated together.
+
+This is the one table of it: the options of `jobq run`, the variables JOBQ_... and the keys of [tool.jobq] in a
+pyproject.toml are made from it. One option more is a line here, and a keyword of Worker.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import timedelta
+from functools import cache
+from typing import Annotated, Any, get_type_hints
 
 import sqlalchemy as sa
 
-from jobq.errors import OptionError, OptionTypeError
-from jobq.tables import NAME_RULE
-from jobq.urls import normalize
+from jobq.worker.rules import DatabaseUrl, Fault, Flag, Names, Rule, Span, Text, Whole, refuse
 
-LONGEST_SPAN = timedelta(days=1)
-LONGEST_NAME = 200
-OF_CHILDREN = {"processes": (1, 1_000), "max_jobs_per_child": (1, 10**9), "max_memory_per_child": (16, 1 << 30)}
+SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What is known of an option besides its name and default.
+
+    about: for the help, a sentence. unset: what holds where the default is None. metavar: what the help writes for the
+    value. in_project: False for what a file that is committed should not hold.
+    """
+
+    rule: Rule
+    about: str
+    unset: str = ""
+    metavar: str = ""
+    in_project: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """`queues` None: every queue with work of a kind that the worker knows. Spans are above 0, at most a day.
+    """The options of a Worker. Raises: OptionError or OptionTypeError, one for all that is wrong with them."""
 
-    processes, None as many as cores: children for handlers with executor="process". max_jobs_per_child: after so many
-    jobs it is replaced. max_memory_per_child, in MiB: a job whose process uses more is ended and fails.
-    stall: how long the event loop may stand still before the worker ends itself; None: the longer of lease and 5 min.
-    """
-
-    queues: Sequence[str] | None = None
-    concurrency: int = 20
-    lease: timedelta = timedelta(seconds=60)
-    grace: timedelta = timedelta(seconds=30)
-    poll_interval: timedelta = timedelta(seconds=1)
-    stall: timedelta | None = None
-    name: str | None = None
-    listen: bool = True
-    pooler: bool = False
-    listen_url: sa.URL | str | None = None
-    processes: int | None = None
-    max_jobs_per_child: int | None = None
-    max_memory_per_child: int | None = None
+    queues: Annotated[
+        Sequence[str] | None,
+        Spec(Names(), "Serve only these queues.", unset="all with work of a kind that the app knows", metavar="A,B"),
+    ] = None
+    concurrency: Annotated[int, Spec(Whole(1, 10_000), "Run so many jobs at a time.")] = 20
+    lease: Annotated[timedelta, Spec(Span(), "If this process dies, others get its jobs after this time.")] = (
+        60 * SECOND
+    )
+    grace: Annotated[timedelta, Spec(Span(0 * SECOND), "What running jobs have to end at a stop.")] = 30 * SECOND
+    poll_interval: Annotated[timedelta, Spec(Span(), "Look for due jobs so often; new ones are told of at once.")] = (
+        SECOND
+    )
+    stall: Annotated[
+        timedelta | None,
+        Spec(Span(), "End with 70 when the event loop is blocked for so long.", unset="the lease, at least 5m"),
+    ] = None
+    name: Annotated[str | None, Spec(Text(), "What people call this worker.", unset="host:pid", metavar="NAME")] = None
+    listen: Annotated[bool, Spec(Flag(), "Hear of new jobs at once, by notification.")] = True
+    pooler: Annotated[
+        bool, Spec(Flag(), "The database URL is that of a pooler in transaction mode, such as PgBouncer.")
+    ] = False
+    listen_url: Annotated[
+        sa.URL | str | None,
+        Spec(
+            DatabaseUrl(),
+            "Hear of new jobs here: the server's own URL, where a pooler is in between.",
+            unset="the database URL",
+            in_project=False,
+        ),
+    ] = None
+    processes: Annotated[
+        int | None, Spec(Whole(1, 1_000), 'Children for handlers with executor="process".', unset="as many as cores")
+    ] = None
+    max_jobs_per_child: Annotated[
+        int | None, Spec(Whole(1, 10**9), "Replace a child after so many jobs.", unset="never")
+    ] = None
+    max_memory_per_child: Annotated[
+        int | None, Spec(Whole(16, 1 << 30), "End a job whose child uses more memory.", unset="no limit", metavar="MIB")
+    ] = None
+    threads: Annotated[
+        int | None,
+        Spec(Whole(1, 10_000), "Run so many handlers in threads at a time.", unset="as many as concurrency"),
+    ] = None
+    max_left_behind: Annotated[
+        int | None,
+        Spec(
+            Whole(0, 10**6),
+            "End with 70 when more handlers could not be stopped and still run.",
+            unset="as many as concurrency",
+        ),
+    ] = None
+    dask_scheduler: Annotated[
+        str | None,
+        Spec(
+            Text(),
+            'Run handlers with executor="dask" on this cluster, tcp://host:8786.',
+            unset="a cluster on this machine",
+            metavar="ADDRESS",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        self._check_number("concurrency", 1, 10_000)
-        for name, (least, most) in OF_CHILDREN.items():
-            if getattr(self, name) is not None:
-                self._check_number(name, least, most)
-        for name in ("lease", "poll_interval", *(("stall",) if self.stall is not None else ())):
-            self._check_span(name, timedelta(milliseconds=10))
-        self._check_span("grace", timedelta(0))
-        if self.queues is not None:
-            self._check_queues(self.queues)
-        if self.name is not None:
-            self._check_name(self.name)
-        if self.listen_url is not None:
-            self._check_url("listen_url", self.listen_url)
-        for name in ("listen", "pooler"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise OptionTypeError(f"{name} must be a bool, got {type(value).__name__}")
+        defaults = {each.name: each.default for each in fields(self)}
+        found = [_fault(name, getattr(self, name), defaults[name], spec) for name, spec in specs(WorkerOptions).items()]
+        refuse(fault for fault in found if fault is not None)
 
     @property
     def listens(self) -> bool:
@@ -66,45 +111,28 @@ class WorkerOptions:
 
     @property
     def stall_after(self) -> timedelta:
+        """How long the event loop may stand still before the worker ends itself."""
         return self.stall if self.stall is not None else max(self.lease, timedelta(minutes=5))
+
+    @property
+    def most_left_behind(self) -> int:
+        """With one more the worker ends: it never runs more than twice as many handlers as it was told to."""
+        return self.concurrency if self.max_left_behind is None else self.max_left_behind
 
     @property
     def rescue_interval(self) -> timedelta:
         return max(timedelta(seconds=0.5), min(timedelta(seconds=10), self.lease / 6))
 
-    def _check_queues(self, queues: object) -> None:
-        if isinstance(queues, str | bytes) or not isinstance(queues, Sequence):
-            raise OptionTypeError(f"queues must be a list of names, got {type(queues).__name__}")
-        if not queues:
-            raise OptionError("queues must be a list of one or more names, got none")
-        for queue in queues:
-            if not isinstance(queue, str) or not re.fullmatch(NAME_RULE, queue):
-                raise OptionError(f"queues: {queue!r} is no name; 1 to 63 of letters, digits, _ . - : /")
 
-    def _check_name(self, name: object) -> None:
-        if not isinstance(name, str):
-            raise OptionTypeError(f"name must be a str, got {type(name).__name__}")
-        if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
-            raise OptionError(f"name must be 1 to {LONGEST_NAME} printable characters, got {name[:LONGEST_NAME]!r}")
+@cache
+def specs(options: type[Any]) -> Mapping[str, Spec]:
+    """What is known of each field of a dataclass such as WorkerOptions, by its name."""
+    hints: dict[str, Any] = get_type_hints(options, include_extras=True)
+    return {each.name: hints[each.name].__metadata__[0] for each in fields(options)}
 
-    def _check_url(self, name: str, url: object) -> None:
-        if not isinstance(url, str | sa.URL):
-            raise OptionTypeError(f"{name} must be a str or a sqlalchemy.URL, got {type(url).__name__}")
-        try:
-            normalize(url)
-        except OptionError as error:
-            raise OptionError(f"{name}: {error}") from error
 
-    def _check_number(self, name: str, least: int, most: int) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise OptionTypeError(f"{name} must be an int, got {type(value).__name__}")
-        if not least <= value <= most:
-            raise OptionError(f"{name} must be from {least} to {most}, got {value}")
-
-    def _check_span(self, name: str, least: timedelta) -> None:
-        value = getattr(self, name)
-        if not isinstance(value, timedelta):
-            raise OptionTypeError(f"{name} must be a timedelta, got {type(value).__name__}")
-        if not least <= value <= LONGEST_SPAN:
-            raise OptionError(f"{name} must be from {least} to {LONGEST_SPAN}, got {value}")
+def _fault(name: str, value: object, default: object, spec: Spec) -> Fault | None:
+    """None is allowed where it is the default."""
+    if value is None and default is None:
+        return None
+    return spec.rule.fault(name, value)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from jobq.errors import OptionError, WorkerError
-from jobq.executors import CoroutineExecutor, Executor, Starts, ThreadExecutor
-from jobq.executors.process import ProcessExecutor, ProcessOptions
-from jobq.executors.process.memory import CAN_BE_WATCHED
+from jobq.errors import WorkerError
+from jobq.executors import CoroutineExecutor, Executor, Setup, Starts, ThreadExecutor
+from jobq.executors.finding import known_executors, make_executor, options_from_environment
+from jobq.executors.limits import ThreadLimits
+from jobq.handlers import Handler
 from jobq.registry import App
 from jobq.source import Source
 from jobq.worker.options import WorkerOptions
@@ -16,15 +18,30 @@ from jobq.worker.options import WorkerOptions
 def executors_for(
     app: App, source: Source, options: WorkerOptions, own: Mapping[str, Executor], *, name: str, app_path: str | None
 ) -> dict[str, Executor]:
-    """The built-in ones, and those of the application by their names. Raises: WorkerError, OptionError."""
-    wanted = {handler.executor for handler in app.handlers.values()}
-    executors: dict[str, Executor] = {"async": CoroutineExecutor(), "thread": ThreadExecutor(), **own}
-    if "process" in wanted and "process" not in own:
-        limits = _limits(options)
-        executors["process"] = ProcessExecutor(app, source, limits, name=name, app_path=app_path)
-    if missing := wanted - executors.keys():
-        known = ", ".join(sorted({*executors, "process"}))
-        raise WorkerError(f"no executor named {', '.join(sorted(missing))} (known: {known})")
+    """Those of handlers in the worker's own process, those given by their names, and others that handlers ask for.
+
+    Raises: WorkerError, OptionError.
+    """
+    threads = ThreadExecutor(ThreadLimits(options.threads, app.queues))
+    executors: dict[str, Executor] = {"async": CoroutineExecutor(), "thread": threads, **own}
+    for wanted in sorted({handler.executor for handler in app.handlers.values()} - executors.keys()):
+        setup = Setup(
+            name=wanted,
+            app=app,
+            worker=name,
+            concurrency=options.concurrency,
+            source=source,
+            app_path=app_path,
+            options=_options_of(wanted, options),
+        )
+        if (executor := make_executor(setup)) is None:
+            known = ", ".join(sorted({*executors, *known_executors()}))
+            raise WorkerError(
+                f"no executor named {wanted} (known: {known}): install the package that brings it, or give the worker"
+                f" one with executors={{{wanted!r}: ...}}"
+            )
+        executors[wanted] = executor
+    _refuse_resources(app.handlers.values(), executors)
     return executors
 
 
@@ -35,7 +52,23 @@ async def start_executors(executors: Mapping[str, Executor]) -> None:
             await executor.start()
 
 
-def _limits(options: WorkerOptions) -> ProcessOptions:
-    if options.max_memory_per_child is not None and not CAN_BE_WATCHED:
-        raise OptionError("max_memory_per_child: only Linux tells how much memory another process uses")
-    return ProcessOptions(options.processes, options.max_jobs_per_child, options.max_memory_per_child)
+def _options_of(executor: str, options: WorkerOptions) -> dict[str, Any]:
+    """What the worker was told of an executor; of one that is not jobq's own, by the environment."""
+    match executor:
+        case "process":
+            names = ("processes", "max_jobs_per_child", "max_memory_per_child")
+            return {name: getattr(options, name) for name in names}
+        case "dask":
+            return {"scheduler": options.dask_scheduler, "processes": options.processes}
+        case _:
+            return dict(options_from_environment(executor))
+
+
+def _refuse_resources(handlers: Iterable[Handler[..., Any]], executors: Mapping[str, Executor]) -> None:
+    """Raises: WorkerError, for a handler whose resources nobody would look at."""
+    for handler in handlers:
+        if handler.settings.resources and not getattr(executors[handler.executor], "takes_resources", False):
+            raise WorkerError(
+                f"handler {handler.kind!r} asks for resources, which its executor {handler.executor!r} does not take"
+                " (one that does has takes_resources = True)"
+            )

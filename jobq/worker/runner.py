@@ -19,8 +19,9 @@ from jobq.store.ending import Ending, Fence
 from jobq.verdict import Ended, Verdict
 from jobq.worker.attempt import HeldAttempt
 from jobq.worker.completer import Completer
-from jobq.worker.held import Held, HeldJobs, Stop, held_of
+from jobq.worker.held import TAKEN, Held, HeldJobs, Stop, held_of
 from jobq.worker.settler import Settler
+from jobq.worker.threads import ThreadRoom
 
 logger = logging.getLogger("jobq.worker")
 
@@ -47,9 +48,12 @@ class Runner:
         completer: Completer,
         settler: Settler,
         concurrency: int,
+        threads: ThreadRoom,
         open_transaction: Callable[[Held], Transaction],
         settle: Callable[[Held], Awaitable[bool]],
+        report: Callable[[Fence, str, str], None],
     ) -> None:
+        self.threads = threads
         self.state: Any = None  # what the application's lifespan yielded
         self._handlers = handlers
         self._queues = queues
@@ -61,7 +65,9 @@ class Runner:
         self._concurrency = concurrency
         self._open_transaction = open_transaction
         self._settle_commit = settle
+        self._report = report
         self.on_room: Callable[[], None] = lambda: None  # called when a worker that was full is so no longer
+        self.on_left_behind: Callable[[str], None] = lambda _queue: None
         self._running: set[Held] = set()
         self._left_behind: dict[int, asyncio.Task[Ended]] = {}
         self._idle = anyio.Event()
@@ -92,6 +98,7 @@ class Runner:
             self._completer.add(held, _put_off(held), Verdict(State.PENDING))
             return
         self._running.add(held)
+        self.threads.hold(job)
         held.task = asyncio.get_running_loop().create_task(self._attempt(held), name=f"jobq {job.kind} {job.id}")
         held.task.add_done_callback(lambda task: self._settle(held, _ended(task)))
         self._set_timeout(held)
@@ -103,6 +110,8 @@ class Runner:
         held.stop = reason
         if held.context is not None:
             held.context.cancel()
+            if reason in TAKEN:
+                held.context.lose()
         held.task.cancel()
         self._after(held, PATIENCE_SECONDS, self._leave_behind, held)
 
@@ -111,12 +120,15 @@ class Runner:
         for held in list(self._running):
             self.stop(held, reason)
 
-    def stop_lost(self, fences: Iterable[Fence]) -> None:
-        """Stop the attempts that are no longer this worker's, unless their end is on its way or written."""
-        for fence in fences:
+    def stop_lost(self, taken: Mapping[Fence, bool]) -> None:
+        """Stop the attempts that are no longer this worker's, unless their end is on its way or written.
+
+        `taken`: and whether the job was cancelled by hand.
+        """
+        for fence, is_cancelled in taken.items():
             held = self._held.get(fence.id)
             if held is not None and held.fence == fence and not held.settled and not held.completing:
-                self.stop(held, Stop.LOST)
+                self.stop(held, Stop.CANCELLED if is_cancelled else Stop.LOST)
 
     async def ended(self) -> None:
         """Returns when nothing runs any more (what was left behind does not count)."""
@@ -134,7 +146,13 @@ class Runner:
             arguments = held.handler.codec.decode(held.job.args)
         except ArgsError as error:
             return Ended(error=error)
-        held.context = Context(held.view, self.state, lambda: self._open_transaction(held), meta=held.job.meta)
+        held.context = Context(
+            held.view,
+            self.state,
+            lambda: self._open_transaction(held),
+            meta=held.job.meta,
+            report=lambda name, text: self._report(held.fence, name, text),
+        )
         attempt = HeldAttempt(held, set_timeout=self._set_timeout, settle=self._settle_commit)
         call = Call(held.handler.function, arguments, held.context, self._around, attempt)
         return await self._executors[held.handler.executor].run(call)
@@ -146,14 +164,18 @@ class Runner:
         held.settled = True
         held.cancel_timers()
         self._running.discard(held)
+        self.threads.release(held.job)
         self._settler.settle(held, ended)
         if held.stop is not None and held.job.id in self.left_behind:
+            if held.context is not None:
+                held.context.lose()
             logger.error(
                 "job %d (%s): its handler did not stop (%s) and is left behind, still running",
                 held.job.id,
                 held.job.kind,
                 held.stop.value,
             )
+            self.on_left_behind(held.job.queue)
         if self.room == 1:
             self.on_room()
         if not self._running:

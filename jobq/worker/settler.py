@@ -18,7 +18,7 @@ from jobq.retention import kept_for
 from jobq.store.ending import Ending, Fence
 from jobq.throttle import wait_after
 from jobq.verdict import Ended, Verdict, judge
-from jobq.worker.held import Held, HeldJobs, Stop
+from jobq.worker.held import TAKEN, Held, HeldJobs, Stop
 from jobq.worker.stats import Counters
 
 logger = logging.getLogger("jobq.worker")
@@ -62,7 +62,7 @@ class Settler:
         """What was lost is dropped; what a shutdown has stopped stays held, to be given back when the worker leaves."""
         if held.completed:
             self._after_completion(held, _in_time(held, ended))
-        elif held.stop is Stop.LOST:
+        elif held.stop in TAKEN:
             self._drop(held)
         elif held.stop is not Stop.SHUTDOWN or ended.error is None:
             self._judge(held, _in_time(held, ended))
@@ -83,7 +83,7 @@ class Settler:
             error = as_json(describe(ended.error, attempt=held.job.attempt, worker=self._name))
             self._report(held, ended.error, final=verdict.state is State.DEAD)
         keep = kept_for(verdict.state, held.keep)
-        ending = Ending(held.fence, verdict.state, verdict.outcome, error, verdict.delay, keep)
+        ending = Ending(held.fence, verdict.state, verdict.outcome, error, verdict.delay, keep, result=verdict.result)
         if verdict.pause is not None:
             reason = storable(verdict.pause.reason) or None
             ending = replace(ending, pause=verdict.pause.duration, pause_reason=reason)
@@ -130,11 +130,15 @@ class Settler:
         release_frames(problem)
 
     def _drop(self, held: Held) -> None:
+        is_cancelled = held.stop is Stop.CANCELLED
         self._counters.lost += 1
-        logger.warning(
-            "job %d (%s): lost to another hand while attempt %d ran; stopped, nothing is written",
+        self._counters.cancelled += is_cancelled
+        logger.log(
+            logging.INFO if is_cancelled else logging.WARNING,
+            "job %d (%s): %s while attempt %d ran; stopped, nothing is written",
             held.job.id,
             held.job.kind,
+            "cancelled by hand" if is_cancelled else "lost to another hand",
             held.job.attempt,
         )
         if held.job.slot is None or self._keep_slot(held.fence, timedelta(0)):
@@ -144,12 +148,12 @@ class Settler:
 
     def _after_completion(self, held: Held, ended: Ended) -> None:
         """The job was completed by its own transaction: a text may follow, an error is only reported."""
-        if ended.error is not None and held.stop not in (Stop.SHUTDOWN, Stop.LOST):
+        if ended.error is not None and held.stop not in (Stop.SHUTDOWN, *TAKEN):
             logger.error("job %d (%s): raised after it had completed", held.job.id, held.job.kind, exc_info=ended.error)
             self._report(held, ended.error, final=True)
         value = ended.value if isinstance(ended.value, (str, Outcome)) else None
         verdict = judge(Ended(value), failures=0, max_attempts=1, retry=held.handler.settings.retry)
-        ending = Ending(held.fence, State.DONE, verdict.outcome)
+        ending = Ending(held.fence, State.DONE, verdict.outcome, result=verdict.result)
         if held.job.slot is not None:
             ending = self._with_slot(held, ending, verdict, ended.error)
         self._completer.add(held, ending, verdict)

@@ -53,6 +53,7 @@ async def stop_handlers(assembly: Assembly) -> None:
 async def leave(assembly: Assembly) -> None:
     """The last write: give back what is held. If it fails, that is said and counted, and the lease runs out."""
     assembly.heartbeat.stop()
+    assembly.loop_watch.stop()
     held, is_unclear = len(assembly.held), assembly.claimer.is_unclear
     problem = "no answer in time"
     with anyio.move_on_after(LEAVE_SECONDS):

@@ -19,10 +19,12 @@ class WorkerStats:
     """A snapshot. Counters count from the start of the process; one is never set back.
 
     refused: writes that the fence refused, since the job was taken from this worker meanwhile. lost: attempts stopped
-    for that reason. left_behind: handlers that could not be stopped and still run. away_for: how long the database has
-    been out of reach, None when it is not. reconciled: jobs given back whose claim's answer had been lost.
+    for that reason; cancelled: those of them that were cancelled by hand. left_behind: handlers that could not be
+    stopped and still run. away_for: how long the database has been out of reach, None when it is not. reconciled: jobs
+    given back whose claim's answer had been lost.
     not_given_back: what was held when leaving failed; a claim whose answer is not known counts as one. is_leader: this
-    is the worker that cleans and sums up.
+    is the worker that cleans and sums up. loop_blocks: how often a handler has kept the event loop from turning for a
+    second or more; longest_block of them.
     """
 
     worker_id: int | None
@@ -42,10 +44,13 @@ class WorkerStats:
     not_given_back: int
     refused: int
     lost: int
+    cancelled: int
     rescued: int
     reconciled: int
     left_behind: int
     leases_lost: int
+    loop_blocks: int
+    longest_block: timedelta
     is_leader: bool
     away_for: timedelta | None
 
@@ -67,6 +72,7 @@ class Counters:
     not_given_back: int = 0
     refused: int = 0
     lost: int = 0
+    cancelled: int = 0
     rescued: int = 0
     reconciled: int = 0
     leases_lost: int = 0
@@ -97,6 +103,8 @@ def snapshot(assembly: Assembly, name: str) -> WorkerStats:
         running=assembly.runner.running,
         held=len(assembly.held),
         left_behind=len(assembly.runner.left_behind),
+        loop_blocks=assembly.loop_watch.blocks,
+        longest_block=assembly.loop_watch.longest,
         is_leader=assembly.election.office is not None,
         away_for=assembly.link.away_for,
         **asdict(assembly.counters),

@@ -23,7 +23,7 @@ from jobq.retention import kept_for
 from jobq.source import Source
 from jobq.store import ending as store
 from jobq.store.ending import Ending
-from jobq.worker.held import Held, Stop
+from jobq.worker.held import TAKEN, Held
 
 
 class Sessions(Protocol):
@@ -86,7 +86,7 @@ class Transactions:
 
     async def settle(self, held: Held) -> bool:
         """Whether a COMMIT without an answer did happen. Asks until the database answers or the lease is lost."""
-        while held.stop is not Stop.LOST:
+        while held.stop not in TAKEN:
             try:
                 return await self.database.transaction(store.settle, held.fence)
             except Exception as error:

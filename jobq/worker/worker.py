@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -19,8 +20,9 @@ from jobq.executors import Executor
 from jobq.registry import App
 from jobq.source import source_of
 from jobq.worker.assembly import Assembly, Setting
+from jobq.worker.loopguard import guard
 from jobq.worker.membership import default_name
-from jobq.worker.options import WorkerOptions
+from jobq.worker.options import WorkerOptions, specs
 from jobq.worker.placing import executors_for
 from jobq.worker.shutdown import CLOSE_SECONDS, claim_until_told, close, drain, leave, stop_handlers
 from jobq.worker.startup import start
@@ -70,34 +72,13 @@ class Worker:
         processes: int | None = None,
         max_jobs_per_child: int | None = None,
         max_memory_per_child: int | None = None,
+        threads: int | None = None,
+        max_left_behind: int | None = None,
+        dask_scheduler: str | None = None,
         app_path: str | None = None,
     ) -> None:
-        app.resolve()
-        options = WorkerOptions(
-            queues,
-            concurrency,
-            lease,
-            grace,
-            poll_interval,
-            stall,
-            name,
-            listen,
-            pooler,
-            listen_url,
-            processes,
-            max_jobs_per_child,
-            max_memory_per_child,
-        )
-        name = name or default_name()
-        source = source_of(engine, pooler=pooler)
-        self._setting = Setting(
-            app,
-            source,
-            source if listen_url is None else source_of(listen_url),
-            options,
-            name,
-            executors_for(app, source, options, executors or {}, name=name, app_path=app_path),
-        )
+        given = {each: value for each, value in locals().items() if each in specs(WorkerOptions)}  # all of the above
+        self._setting = _setting(app, engine, WorkerOptions(**given), executors or {}, app_path)
         self._is_told_to_stop = False
         self._assembly: Assembly | None = None
         self._last: WorkerStats | None = None
@@ -107,6 +88,11 @@ class Worker:
     def name(self) -> str:
         return self._setting.name
 
+    @property
+    def stall(self) -> timedelta:
+        """How long the event loop may stand still before the process is ended."""
+        return self._setting.options.stall_after
+
     def stop(self, *, now: bool = False) -> None:
         """Stop claiming, let what runs end within the grace time, then give back the rest; `now`: without the grace.
 
@@ -114,10 +100,7 @@ class Worker:
         """
         self._is_told_to_stop = True
         if self._assembly is not None:
-            if self._assembly.stop.told_at is None:
-                self._assembly.stop.told_at = anyio.current_time()
-            self._assembly.stop.claim.set()
-            self._assembly.claimer.wake()
+            self._assembly.end()
             if now:
                 self._assembly.stop.hurry.set()
 
@@ -137,7 +120,8 @@ class Worker:
         assembly, options = self._assembly, self._setting.options
         if assembly is None:
             return readiness(WorkerFacts())
-        facts = facts_of(assembly, is_told_to_stop=self._is_told_to_stop, poll_interval=options.poll_interval)
+        is_stopping = self._is_told_to_stop or assembly.stop.told_at is not None
+        facts = facts_of(assembly, is_told_to_stop=is_stopping, poll_interval=options.poll_interval)
         return readiness(facts)
 
     @property
@@ -156,7 +140,8 @@ class Worker:
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> int:
         """Work until `stop`. Returns the exit code for a process that does nothing else: 0 when everything was recorded
         or given back, 1 when it was not (the lease of those jobs runs out), 70 when a handler could not be stopped and
-        still runs (such a process has to end with os._exit, the interpreter would wait for it).
+        still runs (such a process has to end with os._exit, the interpreter would wait for it), or when the worker has
+        stopped by itself since too many could not be (`max_left_behind`).
 
         With a task group's `start` it returns once the worker is registered. A database that is out of reach is waited
         for. Raises: SchemaError, WorkerError (refused, or running already), and whatever a service cannot wait out.
@@ -165,6 +150,7 @@ class Worker:
             raise WorkerError("this worker is running already: make another one")
         assembly = self._assembly = Assembly(self._setting)
         assembly.completer.on_end = self._on_end
+        guard(asyncio.get_running_loop())
         if self._is_told_to_stop:
             self.stop()
         try:
@@ -173,7 +159,7 @@ class Worker:
         finally:
             self._last, self._assembly = snapshot(assembly, self.name), None
             await close(assembly, self._setting)
-        if self._last.left_behind:
+        if self._last.left_behind or assembly.wear.is_out:
             return EXIT_LEFT_BEHIND
         return EXIT_NOT_GIVEN_BACK if self._last.not_given_back else 0
 
@@ -200,6 +186,7 @@ class Worker:
                     for service in _services(assembly, self._setting.options):
                         await background.start(service.run)
                     assembly.heartbeat.start()
+                    assembly.loop_watch.start()
                     task_status.started()
                     await claim_until_told(assembly)
                     await drain(assembly, self._setting.options.grace)
@@ -211,6 +198,21 @@ class Worker:
             with anyio.CancelScope(shield=True):
                 await stop_handlers(assembly)  # nothing runs any more, unless a service has failed
                 await leave(assembly)
+
+
+def _setting(
+    app: App,
+    engine: sa.Engine | AsyncEngine | sa.URL | str,
+    options: WorkerOptions,
+    executors: Mapping[str, Executor],
+    app_path: str | None,
+) -> Setting:
+    app.resolve()
+    name = options.name or default_name()
+    source = source_of(engine, pooler=options.pooler)
+    listen_source = source if options.listen_url is None else source_of(options.listen_url)
+    made = executors_for(app, source, options, executors, name=name, app_path=app_path)
+    return Setting(app, source, listen_source, options, name, made)
 
 
 def _say_polling(options: WorkerOptions) -> None:
@@ -233,6 +235,9 @@ def _services(assembly: Assembly, options: WorkerOptions) -> list[Any]:
         assembly.scheduler,
         assembly.guard,
         assembly.keeper,
+        assembly.losses,
+        assembly.reporter,
+        assembly.awaited,
         *listener,
     ]
 

@@ -20,7 +20,7 @@ import process_app
 import sqlalchemy as sa
 
 import jobq
-from jobq.executors import Call
+from jobq.executors import Call, Setup
 from jobq.executors.process import ProcessExecutor, ProcessOptions
 from jobq.model import Claimed
 from jobq.source import source_of
@@ -50,7 +50,9 @@ class NoQueue:
 
 
 async def without_a_queue(url: str, jobs: int) -> float:
-    pool = ProcessExecutor(process_app.app, source_of(url), ProcessOptions(SLOTS), name="bench", app_path=None)
+    app, source = process_app.app, source_of(url)
+    setup = Setup(name="process", app=app, worker="bench", concurrency=SLOTS, source=source)
+    pool = ProcessExecutor(setup, ProcessOptions(SLOTS))
     await asyncio.gather(pool.start(), pool.start())
     numbers = iter(range(jobs))
 

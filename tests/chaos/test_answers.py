@@ -1,11 +1,10 @@
-"""Everything that a job can wait for, made so by processes of their own, and what `jobq why` says of it."""
+"""Everything that a job can wait for, made so by workers in processes of their own, and what `jobq why` says of it."""
 
 from __future__ import annotations
 
+import io
 import json
-import os
-import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
 from datetime import timedelta
 from typing import Any
 
@@ -16,22 +15,23 @@ from fleet import Fleet, until
 
 import jobq
 from jobq.model import State
+from jobq_cli.app import run
 
 HOUR = timedelta(hours=1)
 HERE: dict[str, Any] = {"app": "asked:app", "poll_interval": 0.2}
 
 
 class Operator:
-    """Somebody at a terminal."""
+    """Somebody at a terminal. The commands run in this process: to start thirty more would take most of the time."""
 
     def __init__(self, url: str) -> None:
-        self.environment = {**os.environ, "JOBQ_DATABASE_URL": url}
+        self.url = url
 
     def type(self, *words: object) -> str:
-        command = [sys.executable, "-m", "jobq", *map(str, words)]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+            code = run(["--database-url", self.url, *map(str, words)])
+        assert code == 0, err.getvalue()
+        return out.getvalue()
 
     def why(self, id_: int) -> dict[str, Any]:
         found = json.loads(self.type("why", id_, "--json"))

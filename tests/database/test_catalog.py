@@ -37,7 +37,7 @@ def test_the_indexes_are_these_and_no_others(connection: sa.Connection) -> None:
     assert len(found) - len(own) == len(tables.metadata.tables) + 1  # a primary key each, and the version table's
 
 
-@pytest.mark.parametrize("column", ["worker_id", "attempt", "attempted_at", "failures", "errors"])
+@pytest.mark.parametrize("column", ["worker_id", "attempt", "attempted_at", "failures", "errors", "meta"])
 def test_no_index_of_jobs_names_what_a_claim_writes(connection: sa.Connection, column: str) -> None:
     query = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'jobq' AND tablename = 'jobs'"
     definitions = [text for (text,) in catalog(connection, query)]

@@ -1,17 +1,15 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import signal
-import subprocess
-import sys
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
 from admin_rows import NOW, add_ended, add_job, add_worker
+from terminal import Step, on_a_terminal
 
 from jobq.store.leading import campaign
 from jobq_cli.app import run
@@ -66,32 +64,6 @@ def test_clean_tells_its_counts_as_json(rows: sa.Connection, jobq: Callable[...,
 
     assert dry == {"expired": 1, "deleted": 0, "dry_run": True}
     assert wet == {"expired": 1, "deleted": 1, "dry_run": False}
-
-
-def on_a_terminal(*arguments: str, until: tuple[str, int] = ("never", 1)) -> tuple[int, str]:
-    """Run a command whose stdout and stderr are a terminal: its exit code, and what it wrote there.
-
-    `until`: Ctrl-C once it has written this so often.
-    """
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "jobq", *arguments]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    written = ""
-    while part := read(ours):
-        written += part
-        if written.count(until[0]) >= until[1]:
-            process.send_signal(signal.SIGINT)
-            until = "never", 1
-    os.close(ours)
-    return process.wait(30), written
-
-
-def read(terminal: int) -> str:
-    try:
-        return os.read(terminal, 4096).decode()
-    except OSError:  # the terminal's other end is closed
-        return ""
 
 
 def test_a_person_sees_a_bar_while_very_many_are_deleted(rows: sa.Connection) -> None:
@@ -161,7 +133,7 @@ def test_watch_shows_it_again_and_again_until_it_is_interrupted(
             raise KeyboardInterrupt
         add_job(rows)
 
-    monkeypatch.setattr(command.time, "sleep", wait)
+    monkeypatch.setattr(time, "sleep", wait)
 
     code, out, err = jobq("stats", "--watch", "--every", "0.5s", "--json")
 
@@ -179,7 +151,7 @@ def test_watch_in_a_pipe_prints_one_frame_after_another(
         if len(frames) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(command.time, "sleep", wait)
+    monkeypatch.setattr(time, "sleep", wait)
 
     out = jobq("stats", "--watch")[1]
 
@@ -188,7 +160,9 @@ def test_watch_in_a_pipe_prints_one_frame_after_another(
 
 
 def test_on_a_terminal_watch_draws_in_place_until_ctrl_c(rows: sa.Connection) -> None:
-    code, shown = on_a_terminal("stats", "--watch", "--every", "0.1s", until=(command.CLEAR, 3))
+    until = Step(command.CLEAR, 3, signal=signal.SIGINT)
+
+    code, shown = on_a_terminal("stats", "--watch", "--every", "0.1s", steps=[until])
 
     assert code == 130
     assert shown.startswith(command.CLEAR)

@@ -50,7 +50,7 @@ def test_a_worker_joins_with_a_lease_from_now_on(connection: sa.Connection, serv
     assert only(connection, workers) == {
         "id": ME, "name": "host:1", "hostname": "host", "pid": 1, "version": "0.1", "queues": served,
         "kinds": ["email.send"], "schedules": [], "concurrency": 20, "started_at": at,
-        "lease": LEASE, "lease_until": at + LEASE,
+        "lease": LEASE, "lease_until": at + LEASE, "left_behind": 0,
     }  # fmt: skip
 
 
@@ -69,6 +69,14 @@ def test_a_beat_extends_the_lease_of_this_worker_alone(connection: sa.Connection
 
     until = dict(connection.execute(sa.select(workers.c.id, workers.c.lease_until)).all())
     assert until == {ME: now(connection) + LEASE, OTHER: now(connection) - LEASE}
+
+
+def test_a_beat_says_how_many_handlers_could_not_be_stopped(connection: sa.Connection) -> None:
+    add_worker(connection, ME)
+
+    beat(connection, ME, left_behind=3)
+
+    assert only(connection, workers)["left_behind"] == 3
 
 
 def test_f26_a_beat_of_a_worker_that_was_declared_dead_says_so_and_brings_nothing_back(

@@ -165,7 +165,8 @@ def test_it_is_one_look_at_the_index_of_kind_and_args(connection: sa.Connection)
             [column.name for column in finished_jobs.c],
             sa.text("""
                 SELECT -n, 'q', 'refresh', jsonb_build_object('company_id', n % 2000), 1, at, 1, 0, NULL::int,
-                       NULL::text, NULL::bigint, at, at, NULL::text, '{}'::jsonb, '[]'::jsonb, 'done', 'ok', at, at
+                       NULL::text, NULL::bigint, at, at, NULL::text, '{}'::jsonb, '[]'::jsonb, 'done', 'ok', at, at,
+                       NULL::jsonb
                 FROM (SELECT n, now() - n * interval '1 s' AS at FROM generate_series(1, 20000) n) AS old
             """).columns(*[sa.column(column.name) for column in finished_jobs.c]),
             include_defaults=False,

@@ -33,11 +33,13 @@ from jobq.store.ending import (
     set_outcome,
 )
 from jobq.store.leasing import Published, leave, publish, reconcile
+from jobq.store.reporting import report
 from jobq.store.rescuing import rescue
 from jobq.tables import all_jobs, jobs, workers
 
 # due, later: pending. mine: running here in attempt 3. again: running here in attempt 4. other's: running elsewhere.
-# A dot: nothing changes. refused: an error says so, and nothing changes. set: the outcome's text. new: another job.
+# A dot: nothing changes. refused: an error says so, and nothing changes. set: the outcome's text, or meta. new: another
+# job.
 TABLE = """
                        due       later     mine      again     other's   done      dead      cancelled
 claim                  running   .         .         .         .         .         .         .
@@ -55,6 +57,8 @@ reconcile, not held    .         .         pending   pending   .         .      
 leave, held            .         .         pending   .         .         .         .         .
 leave, answer lost     .         .         pending   pending   .         .         .         .
 set outcome            .         .         .         .         .         set       .         .
+report                 .         .         set       .         .         set       .         .
+report before an end   .         .         set       .         .         set       .         .
 rescue                 .         .         .         .         pending   .         .         .
 rescue, spent          .         .         .         .         dead      .         .         .
 rescue, interrupted    .         .         .         .         dead      .         .         .
@@ -135,6 +139,13 @@ def told(row: dict[str, Any], clock: Clock) -> dict[str, Any]:
     return {"outcome": "ok: y"}
 
 
+SAID = '{"progress": {"fraction": 0.5}}'
+
+
+def reported(row: dict[str, Any], clock: Clock) -> dict[str, Any]:
+    return {"meta": {**row["meta"], **json.loads(SAID)}}
+
+
 def nothing(row: dict[str, Any], clock: Clock) -> dict[str, Any]:
     return {}
 
@@ -213,6 +224,8 @@ OPERATIONS: dict[str, Operation] = {
     "leave, held": Operation(lambda c, id_: leave(c, worker_id=ME, held=[fence(id_)], channel="jobq"), given),
     "leave, answer lost": Operation(lambda c, id_: leave(c, worker_id=ME, held=None, channel="jobq"), given),
     "set outcome": Operation(lambda c, id_: set_outcome(c, fence(id_), "ok: y"), told),
+    "report": Operation(lambda c, id_: report(c, {fence(id_): SAID}, waits=False), reported),
+    "report before an end": Operation(lambda c, id_: report(c, {fence(id_): SAID}, waits=True), reported),
     "rescue": Operation(rescue_now, all_of(TAKEN, given), lose_other),
     "rescue, spent": Operation(
         rescue_now,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import sqlalchemy as sa
 from readme_steps import ExampleOf
@@ -58,5 +60,7 @@ def test_the_tests_of_its_owner_pass(example_of: ExampleOf) -> None:
 
 
 @pytest.mark.slow
-def test_its_types_are_right(example_of: ExampleOf) -> None:
-    assert "no issues found" in example_of("existing_tables").run("python -m mypy --strict shop tests")
+def test_its_types_are_right(example_of: ExampleOf, mypy_cache: Path) -> None:
+    shop = example_of("existing_tables")
+
+    assert "no issues found" in shop.run(f"python -m mypy --strict --cache-dir={mypy_cache} shop tests")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,8 +168,10 @@ def test_the_tests_of_its_owner_pass(service: Example) -> None:
 
 
 @pytest.mark.slow
-def test_its_types_are_right(service: Example) -> None:
-    assert "no issues found" in service.run("python -m mypy --strict enrich tests fake_provider.py")
+def test_its_types_are_right(service: Example, mypy_cache: Path) -> None:
+    checked = service.run(f"python -m mypy --strict --cache-dir={mypy_cache} enrich tests fake_provider.py")
+
+    assert "no issues found" in checked
 
 
 def answer(service: Example, below: str, status: int) -> None:

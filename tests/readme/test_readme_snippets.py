@@ -25,6 +25,7 @@ TESTED = {
     "dockerfile": "test_in_production.py",
     "sql": "test_readme_sql.py",
     "console": "test_readme_consoles.py",
+    "toml": "test_readme_options.py",
 }
 CALL = re.compile(r"(await )?jobq\.\w+(\.\w+)*\(.*\)", re.DOTALL)
 NAME = re.compile(r"jobq(\.\w+)+")

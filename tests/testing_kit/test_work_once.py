@@ -350,3 +350,28 @@ def test_a_connection_will_do(connection: sa.Connection) -> None:
 def test_what_is_no_session_is_refused(bind: Any) -> None:
     with pytest.raises(jobq.BindError):
         work_once(app, bind)
+
+
+def test_what_a_handler_reports_and_gives_is_kept(session: Session) -> None:
+    reporting = jobq.App()
+
+    @reporting.handler("copies", max_attempts=2, retry=lambda failures, error: HOUR)
+    def copies() -> jobq.Ok:
+        context = jobq.current()
+        page = (context.last_checkpoint or {"page": 0})["page"] + 1
+        context.progress(page / 2, f"page {page}")
+        context.checkpoint({"page": page})
+        if page == 1:
+            raise ConnectionError("away")
+        return jobq.Ok("copied", result=[page])
+
+    jobq.enqueue(session, copies)
+
+    first, second = drain(reporting, session, scheduled=True, raise_errors=False)
+
+    assert (first.word, first.job.checkpoint, first.job.progress) == (
+        "retry",
+        {"page": 1},
+        jobq.Progress(0.5, "page 1", 1),
+    )
+    assert (second.word, second.job.checkpoint, second.job.result) == ("ok", {"page": 2}, [2])

@@ -7,7 +7,7 @@ import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, assert_type
+from typing import Any, TypedDict, assert_type
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_scoped_session, async_sessionmaker
@@ -195,6 +195,40 @@ async def calling_a_handler_calls_its_function() -> None:
     assert_type(render_invoice(3), jobq.Outcome | None)
     assert_type(await answer([1]), jobq.Ok | jobq.Fail)
     assert_type(only_named(queue="x"), str)
+
+
+class Point(TypedDict):
+    page: int
+
+
+@app.handler("copies")
+def copies(point: Point) -> jobq.Ok | jobq.Skip:
+    context = jobq.current()
+    context.progress(0.4, "page 4 of 10")
+    context.progress(1, message="all")
+    context.checkpoint(point)
+    context.checkpoint({"page": 4, "seen": [1, 2]})
+    assert_type(context.last_checkpoint, dict[str, Any] | None)
+    if context.is_lost:
+        return jobq.Skip("elsewhere", result=None)
+    return jobq.Ok("copied", result={"pages": 10, "names": ["a"]})
+
+
+def results() -> list[jobq.Outcome]:
+    texts: list[jobq.Outcome] = [jobq.Ok(result="text"), jobq.Ok(result=[1, "a"]), jobq.Ok(result=(1, None))]
+    return [*texts, jobq.Ok(result=True), jobq.Ok(result=1.5), jobq.Fail("no", result=Point(page=1))]
+
+
+def waiting(engine: sa.Engine) -> None:
+    job = jobq.wait_for(engine, 42, timeout=timedelta(seconds=30))
+    assert_type(job, jobq.Job)
+    assert_type(job.progress, jobq.Progress | None)
+    assert_type(job.checkpoint, dict[str, Any] | None)
+    assert_type(jobq.wait_for("postgresql://localhost/shop", 42).state, jobq.State)
+
+
+async def waiting_async(engine: AsyncEngine) -> None:
+    assert_type(await jobq.wait_for_async(engine, 42), jobq.Job)
 
 
 def inside_a_plain_handler() -> None:

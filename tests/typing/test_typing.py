@@ -57,8 +57,10 @@ def test_the_application_has_the_wheel_and_not_the_checkout(application: Path) -
 
 
 @pytest.mark.slow  # it reads all of SQLAlchemy
-def test_mypy_accepts_right_calls_and_refuses_each_wrong_one_for_its_reason(application: Path) -> None:
-    assert _differences(_said_by_mypy(application), _expected("mypy")) == []
+def test_mypy_accepts_right_calls_and_refuses_each_wrong_one_for_its_reason(
+    application: Path, mypy_cache: Path
+) -> None:
+    assert _differences(_said_by_mypy(application, mypy_cache), _expected("mypy")) == []
 
 
 @pytest.mark.slow  # the first run downloads it
@@ -119,8 +121,8 @@ def _fits(said: list[str], expected: list[str]) -> bool:
     return len(said) == len(expected) and all(map(any, fitting)) and all(map(any, zip(*fitting, strict=True)))
 
 
-def _said_by_mypy(application: Path) -> Said:
-    options = ["--strict", "--config-file=", "--cache-dir=.mypy_cache", "--output=json"]
+def _said_by_mypy(application: Path, cache: Path) -> Said:
+    options = ["--strict", "--config-file=", f"--cache-dir={cache}", "--output=json"]
     python = ["--python-executable", str(_python(application))]
     printed = _check(application, ["mypy", *options, *python])
     lines = [json.loads(line) for line in printed.splitlines()]

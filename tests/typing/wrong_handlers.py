@@ -56,6 +56,12 @@ def outcomes(which: int) -> jobq.Outcome:
     if which == 2:
         # wrong: Unexpected keyword argument "reason" for "Fail" || No parameter named "reason"
         return jobq.Fail(reason="x")
+    if which == 5:
+        # wrong: Argument "result" to "Ok" .* "set.int." || "set.int.".*parameter "result"
+        return jobq.Ok("x", result={1, 2})
+    if which == 6:
+        # wrong: Too many positional arguments for "Skip" || Expected 1 positional argument
+        return jobq.Skip("x", {"a": 1})
     if which == 3:
         # wrong: Argument 1 to "Snooze" .* "int"; expected "timedelta" || parameter "delay" of type "timedelta"
         raise jobq.Snooze(5)
@@ -74,6 +80,14 @@ def in_a_plain_handler() -> None:
     jobq.current().cancelled = True
     # wrong: "CurrentJob" has no attribute "attempts" || attribute "attempts" for class "CurrentJob"
     print(jobq.current().job.attempts)
+    # wrong: Argument 1 to "progress" of "Context" .* "str"; expected "float" || Literal.*parameter "fraction"
+    jobq.current().progress("40 %")
+    # wrong: Argument 2 to "progress" of "Context" .* "int"; expected "str" || Literal.*parameter "message"
+    jobq.current().progress(0.4, 10)
+    # wrong: Argument 1 to "checkpoint" of "Context" .* "list.int." || "list.int.".*parameter "state"
+    jobq.current().checkpoint([1])
+    # wrong: Property "last_checkpoint" defined in "Context" is read-only || assign to attribute "last_checkpoint"
+    jobq.current().last_checkpoint = {}
     # wrong: "Callable.*Context.*has no attribute "job" || attribute "job" for class "FunctionType"
     print(jobq.current.job)
 
@@ -143,6 +157,15 @@ def looking_and_repairing(s: Session, a: AsyncSession, e: sa.Engine) -> None:
     jobq.stats(e)
     # wrong: Argument 1 to "workers" has incompatible type "AsyncSession" || "AsyncSession" .* "session" of type "Bind"
     jobq.workers(a)
+
+
+def waiting(s: Session, e: sa.Engine) -> None:
+    # wrong: Argument 1 to "wait_for" has incompatible type "Session" || "Session" .* parameter "engine"
+    jobq.wait_for(s, 1)
+    # wrong: "timeout" to "wait_for" .* "int"; expected "timedelta . None" || Literal.5.*parameter "timeout"
+    jobq.wait_for(e, 1, timeout=5)
+    # wrong: "Coroutine.*has no attribute "state" || attribute "state" for class "Coroutine
+    print(jobq.wait_for_async(e, 1).state)
 
 
 async def looking_and_repairing_async(s: Session, a: AsyncSession) -> None:

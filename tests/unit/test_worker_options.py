@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from jobq.errors import JobqError, OptionError, OptionTypeError
+from jobq.worker import Worker
 from jobq.worker.options import WorkerOptions
 from jobq.worker.stats import Counters, WorkerStats
 
@@ -84,6 +87,45 @@ def test_f65_a_value_out_of_range_is_an_error_that_names_the_option(name: str, v
 def test_a_value_of_another_type_is_an_error_that_names_the_option(name: str, value: Any) -> None:
     with pytest.raises(OptionTypeError, match=f"^{name} must be"):
         WorkerOptions(**{name: value})
+
+
+def test_f65_all_that_is_wrong_is_named_at_once() -> None:
+    with pytest.raises(OptionError) as caught:
+        WorkerOptions(queues=["a b"], concurrency=0, lease=60, name="", pooler="yes")  # type: ignore[arg-type]
+
+    assert str(caught.value).split("; ") == [
+        "queues: 'a b' is no name (1 to 63 of letters, digits, _ . - : /)",
+        "concurrency must be from 1 to 10000, got 0",
+        "lease must be a timedelta, got int",
+        "name must be 1 to 200 printable characters, got ''",
+        "pooler must be a bool, got str",
+    ]
+
+
+def test_several_values_of_another_type_are_an_error_of_types() -> None:
+    with pytest.raises(
+        OptionTypeError, match="concurrency must be an int, got str; lease must be a timedelta, got int"
+    ):
+        WorkerOptions(concurrency="20", lease=60)  # type: ignore[arg-type]
+
+
+def test_a_worker_takes_each_of_its_options_as_a_keyword_with_the_same_default() -> None:
+    keywords = inspect.signature(Worker).parameters
+    options = {each.name: each.default for each in dataclasses.fields(WorkerOptions)}
+
+    assert {name: keywords[name].default for name in options if name in keywords} == options
+    assert {each.kind for name, each in keywords.items() if name in options} == {inspect.Parameter.KEYWORD_ONLY}
+    others = {"app", "engine", "executors", "app_path"}
+    assert keywords.keys() - options.keys() == others
+
+
+def test_the_keywords_of_a_worker_have_the_types_of_its_options() -> None:
+    keywords, options = (
+        get_type_hints(Worker.__init__, localns={"AsyncEngine": AsyncEngine}),
+        get_type_hints(WorkerOptions),
+    )
+
+    assert {name: keywords[name] for name in options} == options
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,9 @@ class Bench:
     def workers(self) -> list[sa.Row[Any]]:
         return self.execute(sa.select(workers))
 
-    async def until(self, id_: int, *states: jobq.State, attempt: int | None = None) -> jobq.Job:
+    async def until(
+        self, id_: int, *states: jobq.State, attempt: int | None = None, within: float = PATIENCE_SECONDS
+    ) -> jobq.Job:
         """Wait until a job is in one of these states (by default: has ended), in this attempt if one is named."""
         wanted = states or (jobq.State.DONE, jobq.State.DEAD, jobq.State.CANCELLED)
 
@@ -105,7 +107,7 @@ class Bench:
             job = self.job(id_)
             return job if job.state in wanted and attempt in (None, job.attempt) else None
 
-        return await eventually(there, f"job {id_} being {' or '.join(wanted)}")
+        return await eventually(there, f"job {id_} being {' or '.join(wanted)}", within=within)
 
     async def until_retried(self, id_: int) -> jobq.Job:
         """Wait until a job that failed is pending again."""

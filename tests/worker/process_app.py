@@ -158,6 +158,18 @@ def polite(path: str) -> None:
     touch(f"{path}.told")
 
 
+@app.handler("checks", **ONCE)
+def checks(path: str) -> None:
+    touch(path)
+    try:
+        while True:
+            jobq.current().check()
+            time.sleep(0.005)
+    except jobq.StoppedError:
+        touch(f"{path}.told")
+        raise
+
+
 @app.handler("cleans_up", **ONCE)
 async def cleans_up(path: str) -> None:
     touch(path)

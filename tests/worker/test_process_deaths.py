@@ -104,7 +104,9 @@ async def test_the_timeout_of_a_job_that_waits_for_a_child_does_not_count_yet(be
     assert [job.state for job in jobs] == [State.DONE, State.DONE]
 
 
-@pytest.mark.parametrize("handler", [process_app.polite, process_app.cleans_up], ids=["plain", "async"])
+@pytest.mark.parametrize(
+    "handler", [process_app.polite, process_app.checks, process_app.cleans_up], ids=["plain", "checking", "async"]
+)
 async def test_a_handler_that_is_told_to_stop_has_a_moment_to_clean_up(
     bench: Bench, tmp_path: Path, handler: Any
 ) -> None:

@@ -125,6 +125,7 @@ def create_finished_jobs() -> None:
         sa.Column("outcome", sa.Text),
         sa.Column("finished_at", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
         sa.Column("expires_at", TIMESTAMP, nullable=False),
+        sa.Column("result", JSONB),
         sa.CheckConstraint("state IN ('done', 'dead', 'cancelled')", name="finished_jobs_state_check"),
         schema=schema(),
     )
@@ -144,11 +145,12 @@ SELECT id, queue, kind, args, priority, run_at, attempt, failures, max_attempts,
        CAST(CASE WHEN worker_id IS NULL THEN 'pending' ELSE 'running' END AS text) AS state,
        CAST(NULL AS text) AS outcome,
        CAST(NULL AS timestamptz) AS finished_at,
-       CAST(NULL AS timestamptz) AS expires_at
+       CAST(NULL AS timestamptz) AS expires_at,
+       CAST(NULL AS jsonb) AS result
 FROM jobq.jobs
 UNION ALL
 SELECT id, queue, kind, args, priority, run_at, attempt, failures, max_attempts, unique_key, worker_id, attempted_at,
-       created_at, callsite, meta, errors, state, outcome, finished_at, expires_at
+       created_at, callsite, meta, errors, state, outcome, finished_at, expires_at, result
 FROM jobq.finished_jobs
 """
 
@@ -172,6 +174,7 @@ def create_workers() -> None:
         sa.Column("started_at", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
         sa.Column("lease", INTERVAL, nullable=False),
         sa.Column("lease_until", TIMESTAMP, nullable=False),
+        sa.Column("left_behind", sa.Integer, nullable=False, server_default=sa.text("0")),
         schema=schema(),
     )
     op.execute(in_schema("ALTER TABLE jobq.workers SET (fillfactor = 10)"))

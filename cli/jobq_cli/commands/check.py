@@ -24,16 +24,20 @@ from jobq_cli.progress import progress
 from jobq_cli.text import as_dict, printable
 
 
-def _places(values: list[str]) -> list[str]:
-    for value in values:
+def _places(values: list[str] | None) -> list[str]:
+    for value in values or []:
         if (problem := hint(value)) is not None:
             raise typer.BadParameter(problem)
-    return values
+    return values or []
 
 
 AppPlaces = Annotated[
-    list[str],
-    typer.Argument(metavar="APP...", callback=_places, help="Where the apps are: module:attribute, as shop.jobs:app."),
+    list[str] | None,
+    typer.Argument(
+        metavar="APP",
+        callback=_places,
+        help="Where the apps are: module:attribute, as shop.jobs:app [that of JOBQ_APP or pyproject.toml].",
+    ),
 ]
 SourceOption = Annotated[
     list[Path] | None,
@@ -44,7 +48,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Also list what cannot 
 
 
 def check(
-    app: AppPlaces,
+    app: AppPlaces = None,
     source: SourceOption = None,
     no_database: NoDatabase = False,
     verbose: Verbose = False,
@@ -61,11 +65,12 @@ def check(
       jobq check shop.jobs:app
       jobq check shop.jobs:app --source src --source sql --no-database
     """
-    apps = [load_app(place) for place in app]
+    places, folder = (app, None) if app else _configured()
+    apps = [load_app(place, folder) for place in places]
     handlers = {kind: handler for each in apps for kind, handler in each.handlers.items()}
     for each in apps:
         each.resolve()
-    roots = [path.absolute() for path in source or _projects(app)]
+    roots = [path.absolute() for path in source or _projects(places)]
     sources = read_sources(roots, sys.path, here=Path.cwd())
     report = judge(sources.found, handlers, named(sys.modules, handlers.values()))
     rows = None if no_database else _rows(database_url, handlers)
@@ -76,6 +81,12 @@ def check(
     _tell_aside(sources, report, verbose=verbose)
     if faults:
         raise typer.Exit(FAILURE)
+
+
+def _configured() -> tuple[list[str], Path | None]:
+    from jobq_cli.settings.gather import configured_app  # with the worker's options the worker would be loaded, always
+
+    return configured_app("jobq check")
 
 
 def _projects(places: Iterable[str]) -> list[Path]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import chain, islice
 from typing import Annotated, Any
 
 import sqlalchemy as sa
@@ -20,14 +21,14 @@ from jobq_cli.connect import connect
 from jobq_cli.failures import Failed, say
 from jobq_cli.filters import Filters
 from jobq_cli.options import AsJson, DatabaseUrl
-from jobq_cli.output import Column, print_json, print_table
+from jobq_cli.output import SAMPLE, Column, print_json, print_table
 from jobq_cli.spread import spread
 from jobq_cli.styles import STATE_STYLES
 from jobq_cli.text import ago, as_dict, span
 
 PATIENCE = timedelta(seconds=60)
 QUERY_CANCELED = "57014"
-BRIEF = ("args", "meta", "errors")  # not read for a listing
+BRIEF = ("args", "meta", "errors", "checkpoint", "result")  # not read for a listing
 STATE_HELP = f"Only jobs in this state ({', '.join(State)}); may be given again."
 States = Annotated[list[State] | None, typer.Option("--state", metavar="STATE", help=STATE_HELP)]
 
@@ -75,7 +76,9 @@ def list_jobs(
             if as_json:
                 print_json(_brief(job) for job in counted)
             else:
-                print_table(counted, _columns(now))
+                jobs = iter(counted)
+                first = list(islice(jobs, SAMPLE))
+                print_table(chain(first, jobs), _columns(now, tells=any(job.progress for job in first)))
         if not counted.seen:
             _note_empty(admin.queue_names(connection), filters.queue)
         elif counted.seen == limit:
@@ -106,8 +109,10 @@ class _Counted:
             yield job
 
 
-def _columns(now: datetime | None) -> list[Column[Job]]:
+def _columns(now: datetime | None, *, tells: bool) -> list[Column[Job]]:
+    """`tells`: one of the first jobs has said how far it is."""
     at = now or datetime.now().astimezone()
+    progress: list[Column[Job]] = [Column("progress", _progress, shrinks=True)] if tells else []
     return [
         Column("id", lambda job: str(job.id), right=True),
         Column("state", lambda job: job.state, style=lambda job: STATE_STYLES[job.state]),
@@ -115,8 +120,14 @@ def _columns(now: datetime | None) -> list[Column[Job]]:
         Column("kind", lambda job: job.kind, shrinks=True),
         Column("failed", lambda job: _failed(job), right=True),
         Column("when", lambda job: _when(job, at)),
+        *progress,
         Column("outcome", lambda job: job.outcome or "", shrinks=True),
     ]
+
+
+def _progress(job: Job) -> str:
+    """`40 % page 4 of 10`."""
+    return "" if job.progress is None else f"{int(job.progress.fraction * 100)} % {job.progress.message}".rstrip()
 
 
 def _failed(job: Job) -> str:

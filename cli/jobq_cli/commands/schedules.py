@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated
 
 import typer
 
 from jobq import scheduling
+from jobq.errors import JobqError
+from jobq.periodic import PeriodicJob
 from jobq.scheduling import ScheduleRow
 from jobq_cli.connect import connect
 from jobq_cli.failures import Failed, say
@@ -22,7 +24,11 @@ app = typer.Typer(**PLAIN)
 
 Place = Annotated[
     str | None,
-    typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="The application, for the next runs of its predicates."),
+    typer.Option(
+        "--app",
+        metavar="MODULE:ATTRIBUTE",
+        help="The application, for the next runs of its predicates [that of JOBQ_APP or pyproject.toml].",
+    ),
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
 
@@ -43,7 +49,7 @@ def schedules(
     """
     if context.invoked_subcommand is not None:
         return
-    periodic = load_app(place).schedules if place else {}
+    periodic = load_app(place).schedules if place else _configured()
     with connect(database_url) as connection:
         found = scheduling.schedules(connection, known={name: each.schedule for name, each in periodic.items()})
     if as_json:
@@ -73,6 +79,20 @@ def run(name: Name, database_url: DatabaseUrl = None, as_json: AsJson = False) -
         raise Failed(
             f"nothing enqueued: job {enqueued.id} of this schedule waits or runs (see: jobq show {enqueued.id})"
         )
+
+
+def _configured() -> Mapping[str, PeriodicJob]:
+    """Those of the app that JOBQ_APP or a file names; the rows are listed all the same where it cannot be had."""
+    from jobq_cli.settings.gather import gather  # with the worker's options the worker would be loaded, always
+
+    settings = gather({})
+    if settings["app"] is None:
+        return {}
+    try:
+        return load_app(settings["app"], settings.app_folder).schedules
+    except (Failed, JobqError) as error:
+        say(f"{error}; what is in code alone is not shown")
+        return {}
 
 
 def _lines(row: ScheduleRow) -> Iterator[tuple[str, str]]:

@@ -12,12 +12,13 @@ import sqlalchemy as sa
 
 from jobq import admin, explain
 from jobq.errors import UnknownJobError
-from jobq.model import OPEN, Failure, Job, State
+from jobq.model import OPEN, Failure, Job, Progress, State
+from jobq.reports import NAMES
 from jobq_cli.connect import connect
 from jobq_cli.options import AsJson, DatabaseUrl, JobId
 from jobq_cli.output import print_json, print_lines
 from jobq_cli.styles import STATE_STYLES
-from jobq_cli.text import ago, as_dict, json_line, moment, printable_lines, span
+from jobq_cli.text import ago, as_dict, bar, json_line, moment, printable_lines, span
 
 Lines = Iterator[tuple[str, str]]
 SHORT = 66  # characters of args that fit beside their name in 80
@@ -25,7 +26,8 @@ KEPT = 25  # errors; of more the oldest are dropped
 
 
 def show(job_id: JobId, database_url: DatabaseUrl = None, as_json: AsJson = False) -> None:
-    """Show one job: its args, what it waits for, its timeline, and every failed attempt with its traceback.
+    """Show one job: its args, what it waits for, its progress and result, its timeline, and every failed attempt with
+    its traceback.
 
     \b
     Example:
@@ -66,6 +68,7 @@ def _described(job: Job, unreadable: str | None, now: datetime, stands: str | No
     if stands is not None:
         yield f"  {'why':<11} {stands}", ""
     yield from _args(job, unreadable)
+    yield from _told(job)
     yield "", ""
     yield "timeline", "bold"
     for at, what, style in _timeline(job):
@@ -80,8 +83,8 @@ def _facts(job: Job) -> Iterator[tuple[str, str]]:
     yield "attempts", _attempts(job)
     optional = {"outcome": job.outcome, "unique key": job.unique_key}
     yield from ((name, value) for name, value in optional.items() if value is not None)
-    if job.meta:
-        yield "meta", json_line(job.meta)
+    if rest := {name: value for name, value in job.meta.items() if name not in NAMES}:
+        yield "meta", json_line(rest)
 
 
 def _args(job: Job, unreadable: str | None) -> Lines:
@@ -95,6 +98,20 @@ def _args(job: Job, unreadable: str | None) -> Lines:
         first, *rest = json.dumps(job.args, ensure_ascii=False, indent=2).split("\n")
         yield f"  {'args':<11} {first}", ""
         yield from ((f"{'':14}{line}", "") for line in rest)
+
+
+def _told(job: Job) -> Lines:
+    """What its handler has said: of a job that goes on in another attempt also in which one."""
+    if job.progress is not None:
+        yield f"  {'progress':<11} {_progress(job.progress, job.attempt)}", ""
+    for name, value in (("checkpoint", job.checkpoint), ("result", job.result)):
+        if value is not None:
+            yield f"  {name:<11} {json_line(value)}", ""
+
+
+def _progress(progress: Progress, attempt: int) -> str:
+    when = "" if progress.attempt == attempt else f" (attempt {progress.attempt})"
+    return f"{bar(progress.fraction)}  {progress.message}".rstrip() + when
 
 
 def _timeline(job: Job) -> list[tuple[datetime, str, str]]:

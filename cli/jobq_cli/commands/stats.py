@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Annotated
@@ -20,7 +19,8 @@ from jobq_cli.durations import parse_duration
 from jobq_cli.failures import Failed
 from jobq_cli.options import AsJson, DatabaseUrl
 from jobq_cli.output import Column, print_json, print_lines, print_table
-from jobq_cli.text import as_dict, moment, number, pause_end, span
+from jobq_cli.text import as_dict, moment, number, pause_end, per_second, span
+from jobq_cli.watch import again
 
 QUEUES: list[Column[QueueStats]] = [
     Column(
@@ -37,7 +37,7 @@ QUEUES: list[Column[QueueStats]] = [
         style=lambda queue: "red" if queue.dead else "",
     ),
     Column("oldest", lambda queue: span(queue.oldest_due), right=True),
-    Column("per s", lambda queue: _rate(queue.rate_per_second), right=True),
+    Column("per s", lambda queue: per_second(queue.rate_per_second), right=True),
 ]
 KINDS: list[Column[KindStats]] = [
     Column("kind", lambda kind: kind.kind, shrinks=True),
@@ -86,19 +86,11 @@ def stats(
     if every is not None and not watch:
         raise typer.BadParameter("--every says how often --watch looks: add --watch")
     with connect(database_url) as connection:
-        found = admin.stats(connection)
-        _show(found, as_json=as_json, clear=watch)
-        while watch:
-            connection.rollback()
-            time.sleep((every or timedelta(seconds=2)).total_seconds())
-            _show(admin.stats(connection), as_json=as_json, clear=True)
-    if fail_if_older is not None and (problem := too_old(found, fail_if_older)) is not None:
-        raise Failed(problem)
-
-
-def _rate(per_second: float) -> str:
-    """`12.3`, `0.03`; a slow queue is not a still one."""
-    return f"{per_second:.2f}" if 0 < per_second < 0.1 else f"{per_second:.1f}"
+        for _ in again(connection, every or timedelta(seconds=2)) if watch else [None]:
+            found = admin.stats(connection)
+            _show(found, as_json=as_json, clear=watch)
+            if fail_if_older is not None and (problem := too_old(found, fail_if_older)) is not None:
+                raise Failed(problem)
 
 
 def _show(found: Stats, *, as_json: bool, clear: bool) -> None:
@@ -137,6 +129,9 @@ def _remarks(found: Stats) -> Iterator[tuple[str, str]]:
         if queue.paused_until is not None:
             reason = f": {queue.pause_reason}" if queue.pause_reason else ""
             yield f"queue {queue.queue} is paused {pause_end(queue.paused_until)}{reason}", "yellow"
+    if found.left_behind:
+        handlers = "1 handler" if found.left_behind == 1 else f"{found.left_behind} handlers"
+        yield f"{handlers} that could not be stopped may still run (see: jobq workers)", "yellow"
     for kind, waiting in found.unknown_kinds.items():
         jobs = "1 job waits" if waiting == 1 else f"{number(waiting, more=found.more_pending)} jobs wait"
         yield f"{jobs} for kind {kind}, which no live worker knows", "yellow"

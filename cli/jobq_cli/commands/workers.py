@@ -17,6 +17,12 @@ COLUMNS: list[Column[WorkerRow]] = [
     Column("version", lambda row: row.version or "-"),
     Column("queues", lambda row: "all" if row.queues is None else ", ".join(row.queues), shrinks=True),
     Column("running", lambda row: f"{row.running}/{row.concurrency or '-'}", right=True),
+    Column(
+        "left behind",
+        lambda row: str(row.left_behind),
+        right=True,
+        style=lambda row: "yellow" if row.left_behind else "",
+    ),
     Column("up", lambda row: span(row.read_at - row.started_at), right=True),
     Column("lease", lambda row: _lease(row), style=lambda row: "green" if row.alive else "red"),
 ]
@@ -26,7 +32,8 @@ def workers(database_url: DatabaseUrl = None, as_json: AsJson = False) -> None:
     """List the workers, and how many jobs each of them runs.
 
     A worker whose lease ran out is gone or cut off: its jobs are about to be given to the others. The leader is the one
-    that deletes jobs after their time and sums up what ended.
+    that deletes jobs after their time and sums up what ended. Left behind are handlers that could not be stopped and
+    still run.
 
     \b
     Example:

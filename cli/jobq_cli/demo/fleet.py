@@ -66,7 +66,7 @@ class Fleet:
         # Its stdin is a pipe from here: the worker sees its end, and stops, also when this process is killed.
         options: dict[str, Any] = {"concurrency": CONCURRENCY, "lease": LEASE_SECONDS, "grace": LEASE_SECONDS}
         flags = [f"--{option}={value}" for option, value in options.items()]
-        command = [sys.executable, "-P", "-m", "jobq", "run", APP, f"--name={name}", "--log=json", *flags]
+        command = [sys.executable, "-P", "-m", "jobq", "run", APP, "--isolated", f"--name={name}", "--log=json", *flags]
         log = tempfile.TemporaryFile()  # noqa: SIM115  # closed in stop
         process = subprocess.Popen(
             command, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log

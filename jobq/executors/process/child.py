@@ -86,17 +86,22 @@ class Child:
         self._writer.close()
         self._loop.call_later(QUIT_SECONDS, self.signal, signal.SIGKILL)
 
-    async def stop(self, patience_seconds: float) -> None:
-        """Tell it to stop, TERM; after so many seconds KILL. Returns when it is dead, or cannot even be killed."""
+    async def stop(self, patience_seconds: float, *, is_lost: bool, hear: Callable[[Message], None]) -> None:
+        """Tell it to stop, TERM; after so many seconds KILL. Returns when it is dead, or cannot even be killed.
+
+        `is_lost`: its attempt counts no more. `hear`: gets what its function still reports.
+        """
         self.output.drain()
         with suppress(OSError):
-            self.send({"is": "cancel"})
+            self.send({"is": "cancel", "is_lost": is_lost})
         self.signal(signal.SIGTERM)
         try:
             async with asyncio.timeout(patience_seconds):
                 while (message := await self.receive())["is"] != "ended":
                     if message["is"] == "ask":
                         self.send({"is": "answer", "lost": "the job was stopped"})
+                    elif message["is"] == "report":
+                        hear(message)
         except (TimeoutError, wire.Ended):
             pass
         finally:

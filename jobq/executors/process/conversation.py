@@ -13,6 +13,7 @@ from jobq.executors.process.child import Child
 from jobq.executors.process.crossing import end_from_wire, job_to_wire
 from jobq.executors.process.memory import used_mib
 from jobq.executors.process.wire import Message
+from jobq.reports import NAMES
 from jobq.source import Source
 from jobq.verdict import Ended
 
@@ -56,6 +57,8 @@ class Conversation:
                 case "began":
                     self._has_begun = True
                     self._attempt.begins()
+                case "report":
+                    self.hear(message)
                 case "ask":
                     self._child.send({"is": "answer", **await self._answer(message["what"])})
                 case "completed":
@@ -63,6 +66,12 @@ class Conversation:
                     self._attempt.completed(message["committed"])
                 case "ended":
                     return end_from_wire(message["end"])
+
+    def hear(self, message: Message) -> None:
+        """What its function reports; of an earlier job it may come late, from a thread that it has left running."""
+        job = self._attempt.job
+        if message["of"] == [job.id, job.attempt] and message["name"] in NAMES:
+            self._attempt.report(message["name"], message["text"])
 
     async def _answer(self, what: str) -> dict[str, Any]:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
@@ -38,7 +39,7 @@ def end_to_wire(ended: Ended) -> Message:
         return {"error": _described(ended.error)}
     value = ended.value
     if isinstance(value, Outcome):
-        return {"word": value.word, "text": _cut(value.text)}
+        return {"word": value.word, "text": _cut(value.text), "result": getattr(value, "result_json", None)}
     return {"text": None if value is None else _cut(str(value))}
 
 
@@ -46,8 +47,12 @@ def end_from_wire(message: Message) -> Ended:
     if "error" in message:
         return Ended(error=rebuilt(**message["error"]))
     if "word" in message:
-        return Ended(OUTCOMES[message["word"]](message["text"]))
+        return Ended(_outcome(**message))
     return Ended(message["text"])
+
+
+def _outcome(word: str, text: str, result: str | None) -> Outcome:
+    return OUTCOMES[word](text, result=None if result is None else json.loads(result))
 
 
 def _described(error: BaseException) -> Message:

@@ -1,11 +1,13 @@
-"""How a child process gets the application: by importing what the worker's own process has imported.
+"""How another process gets the application: by importing what the worker's own process has imported.
 
 Only names of the program itself are imported, never one that stands in the database.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +20,7 @@ MAIN = "__main__"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the App is, `module:attribute`, and the modules that the functions of process handlers are in."""
+    """Where the App is, `module:attribute`, and the modules that the functions of its handlers elsewhere are in."""
 
     module: str
     attribute: str
@@ -28,12 +30,12 @@ class Place:
         return f"{self.module}:{self.attribute}"
 
 
-def place_of(app: App, path: str | None) -> Place:
+def place_of(app: App, path: str | None, executor: str = "process") -> Place:
     """From `module:attribute`, where it is told, else by looking where the App is among the loaded modules.
 
-    Raises: WorkerError, when a child could not import it.
+    Raises: WorkerError, when another process could not import it.
     """
-    functions = [handler.function for handler in app.handlers.values() if handler.executor == "process"]
+    functions = [handler.function for handler in app.handlers.values() if handler.executor == executor]
     others = tuple(dict.fromkeys(name for name in map(_module_of, functions) if name is not None))
     if path is not None:
         module, _, attribute = path.partition(":")
@@ -42,10 +44,29 @@ def place_of(app: App, path: str | None) -> Place:
         if known != MAIN and (name := _name_in(known, app)) is not None:
             return Place(known, name, others)
     raise WorkerError(
-        'handlers with executor="process" run in processes that import the application: make its App at the top level'
-        " of a module that can be imported, not in __main__ or inside of a function, or say where it is with"
+        f'handlers with executor="{executor}" run in processes that import the application: make its App at the top'
+        " level of a module that can be imported, not in __main__ or inside of a function, or say where it is with"
         ' app_path="module:attribute"'
     )
+
+
+def application_at(place: Place) -> App:
+    """The App, imported with its handlers. Raises whatever an import raises; TypeError, when it is no App."""
+    app: Any = importlib.import_module(place.module)
+    for name in place.attribute.split("."):
+        app = getattr(app, name)
+    for module in place.others:
+        importlib.import_module(module)
+    if not isinstance(app, App):
+        raise TypeError(f"it is of type {type(app).__name__}, not a jobq.App")
+    app.resolve()
+    return app
+
+
+def where(error: BaseException) -> str:
+    """The line that failed, the deepest."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{frame.filename}:{frame.lineno}"
 
 
 def needs_kinds(place: Place, wanted: Iterable[str], found: Iterable[str]) -> None:

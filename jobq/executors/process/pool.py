@@ -17,10 +17,9 @@ from jobq.executors.base import Attempt, Call
 from jobq.executors.process import wire
 from jobq.executors.process.child import Child
 from jobq.executors.process.conversation import Conversation
-from jobq.executors.process.place import needs_kinds, place_of
+from jobq.executors.process.place import needs_kinds
 from jobq.executors.process.wire import Message
-from jobq.registry import App
-from jobq.source import Source
+from jobq.executors.setup import Setup
 from jobq.verdict import Ended
 
 logger = logging.getLogger("jobq.worker")
@@ -43,12 +42,12 @@ class ProcessOptions:
 class ProcessExecutor:
     """Runs functions in child processes, started when they are needed and kept."""
 
-    def __init__(self, app: App, source: Source, options: ProcessOptions, *, name: str, app_path: str | None) -> None:
-        self._kinds = [kind for kind, handler in app.handlers.items() if handler.executor == "process"]
-        self._place = place_of(app, app_path)
-        self._source = source
+    def __init__(self, setup: Setup, options: ProcessOptions) -> None:
+        self._kinds = list(setup.handlers)
+        self._place = setup.place()
+        self._source = setup.source
         self._options = options
-        self._name = name
+        self._name = setup.worker
         self._room = asyncio.Semaphore(0)
         self._idle: list[Child] = []
         self._children: set[Child] = set()
@@ -69,7 +68,7 @@ class ProcessExecutor:
         call.attempt.waits()
         async with self._room:
             try:
-                return await self._run(call.attempt)
+                return await self._run(call, call.attempt)
             except (WorkerError, OSError) as error:  # a child that cannot be started
                 return Ended(error=error)
 
@@ -90,7 +89,7 @@ class ProcessExecutor:
         with anyio.CancelScope(shield=True):
             await asyncio.sleep(0)  # for transports to let go of their sockets
 
-    async def _run(self, attempt: Attempt) -> Ended:
+    async def _run(self, call: Call, attempt: Attempt) -> Ended:
         for _ in range(TRIES):
             child = await self._child()
             talk = Conversation(child, attempt, self._source, self._options.max_memory_per_child)
@@ -99,7 +98,7 @@ class ProcessExecutor:
             except BaseException:
                 if not child.dead.is_set():
                     self._stopped[child] = attempt.job.id
-                await child.stop(PATIENCE_SECONDS)
+                await child.stop(PATIENCE_SECONDS, is_lost=call.context.is_lost, hear=talk.hear)
                 raise
             self._put_back(child, is_tired=talk.is_over_limit)
             if ended is not None:

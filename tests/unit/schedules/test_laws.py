@@ -63,7 +63,7 @@ def test_a_span_is_not_pushed_away_by_restarts(span: timedelta, moment: datetime
 
 
 @given(CRONS, MOMENTS, st.lists(st.timedeltas(timedelta(0), timedelta(days=2)), min_size=1, max_size=4))
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_a_watch_sees_in_strides_what_has_passed_in_one(
     schedule: Schedule, settled: datetime, looks: list[timedelta]
 ) -> None:

@@ -1,0 +1,1 @@
+"""The measures, one module for what belongs together."""

@@ -1,0 +1,73 @@
+"""Jobs in and out at a steady rate while another session holds a snapshot, so that nothing dead is cleaned away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import sqlalchemy as sa
+
+import jobq
+from jobq.model import State
+from jobq.store import claiming, ending, leasing
+from jobq.store.ending import Ending, Fence
+from jobq.tables import jobs
+from jobq.worker.lanes import Lanes
+from jobq_cli.bench.app import noop
+from jobq_cli.bench.bench import Bench, percentile
+from jobq_cli.bench.figures import Figure
+
+ME = 1
+BATCH = 100
+PART = 0.1  # of the time, at the start and at the end
+DAY = timedelta(days=1)
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    """How long a claim takes at the end, against the start: a worker's statements and cursors, without its handlers."""
+    bench.tell(f"claims under an open snapshot, {bench.sizes.pressure_seconds:.0f} s")
+    with bench.database() as engine, engine.connect() as snapshot:
+        snapshot.execution_options(isolation_level="REPEATABLE READ")
+        snapshot.execute(sa.select(sa.func.count()).select_from(jobs))
+        claims, rate = _pressed(engine, bench.sizes.pressure_rate, bench.sizes.pressure_seconds)
+    part = max(1, int(len(claims) * PART))
+    early, late = percentile(claims[:part], 0.5) * 1e3, percentile(claims[-part:], 0.5) * 1e3
+    yield Figure("snapshot", "a claim of 100 at the start, p50", (early,), "ms", more_is_better=False)
+    yield Figure("snapshot", "a claim of 100 at the end, p50", (late,), "ms", more_is_better=False)
+    yield Figure("snapshot", "the end / the start", (late / early,), "x", 1.5, 1.1, False)
+    yield Figure("snapshot", "jobs in and out", (rate,), "jobs/s")
+
+
+def _pressed(engine: sa.Engine, rate: int, seconds: float) -> tuple[list[float], float]:
+    lanes, claims = Lanes(), []
+    lanes.serve({"default": 1})
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection, engine.connect() as producer:
+        leasing.register(connection, _registration())
+        began = time.monotonic()
+        while (now := time.monotonic()) - began < seconds:
+            jobq.enqueue_many(producer, noop, [{"number": -1}] * BATCH)
+            producer.commit()
+            claims.append(_through(connection, lanes))
+            time.sleep(max(0.0, now + BATCH / rate - time.monotonic()))
+        return claims, len(claims) * BATCH / (time.monotonic() - began)
+
+
+def _through(connection: sa.Connection, lanes: Lanes) -> float:
+    """A batch, from the claim to the end; how long the claim took."""
+    asked = lanes.ask(BATCH)
+    began = time.perf_counter()
+    claim = claiming.claim(connection, asked, worker_id=ME, kinds=["noop"], most=BATCH)
+    took = time.perf_counter() - began
+    lanes.absorb(asked, claim, room=BATCH)
+    if claim.jobs:
+        ends = [Ending(Fence(job.id, job.attempt, ME), State.DONE, "ok", keep=DAY) for job in claim.jobs]
+        ending.finish(connection, ends)
+    return took
+
+
+def _registration() -> leasing.Registration:
+    return leasing.Registration(
+        id=ME, name="bench", hostname="bench", pid=1, version="", queues=None, kinds=["noop"], concurrency=BATCH,
+        lease=DAY,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""`jobq top`: what runs now, drawn anew each second."""
