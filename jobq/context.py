@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobq.errors import ContextError, LeaseLostError, StoppedError
 from jobq.model import Claimed
@@ -40,8 +39,7 @@ class Transaction(AbstractContextManager["Session", None], AbstractAsyncContextM
         raise ContextError("no transaction here: the job's executor does not support it")
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentJob:
+class CurrentJob(NamedTuple):
     """The job that a handler runs. `attempt` counts claims, `failures` the failed ones before this attempt."""
 
     id: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import selectors
+import select
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -155,9 +155,16 @@ def has_ended(driver_connection: Any) -> bool:
     """
     if driver_connection.closed:
         return True
-    with selectors.DefaultSelector() as selector:
-        selector.register(driver_connection.fileno(), selectors.EVENT_READ)
-        return bool(selector.select(timeout=0))
+    return _readable(driver_connection.fileno())
+
+
+def _readable(descriptor: int) -> bool:
+    """One system call where there is `poll`; `select` alone knows no descriptor above 1023."""
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([descriptor], [], [], 0)[0])
 
 
 def _note_idle(_connection: Any, record: Any) -> None:

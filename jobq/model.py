@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class State(StrEnum):
@@ -89,9 +89,10 @@ class Job:
     result: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(NamedTuple):
     """A job as a worker has claimed it. `args` and `meta` are JSON text: they are decoded inside the attempt.
+
+    A tuple, since a worker makes tens of thousands of them a second: a frozen dataclass takes five times as long.
 
     `waited`: from the later of run_at and created_at to the claim, by the database's clock. `slot`: of a limited queue
     the number of the slot that the job has; `in_order`: that queue is FIFO.

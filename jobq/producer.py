@@ -21,7 +21,7 @@ from jobq.model import Enqueued
 from jobq.options import Options
 from jobq.outgoing import watched, watchers
 from jobq.store import inserting
-from jobq.store.newjobs import Answer, NewJob
+from jobq.store.newjobs import Answer, Manner, NewJob
 
 
 def enqueue(session: Bind, handler: Kind[P], /, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
@@ -72,11 +72,10 @@ def enqueue_many_async(
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """The jobs of one call, which of them must be new, and whether an error may come when some are inserted."""
+    """The jobs of one call, and whether an error may come when some are inserted."""
 
     common: dict[str, Any]
     jobs: list[NewJob]
-    must_be_new: list[bool]
     may_fail: bool
 
 
@@ -108,18 +107,21 @@ def _row(kind: Kind[...], row: Args[...] | Mapping[str, Any], n: int) -> tuple[s
 
 def _batch(kind: Kind[...], rows: list[tuple[str, Options]]) -> _Batch:
     now = datetime.now(UTC)  # only to tell whether a worker need be woken; when a job is due, the database says
-    jobs = [_new_job(text, options, now) for text, options in rows]
-    common = {"kind": kind.kind, "callsite": callsite()}
-    keyed = [options for _, options in rows if options.is_keyed]
-    may_fail = any(options.on_conflict not in (None, "ignore") for options in keyed)
+    manners: dict[int, Manner] = {}  # by the identity of the options, which mostly all rows share
+    for _, options in rows:
+        if id(options) not in manners:
+            manners[id(options)] = _manner(options, now)
+    keyed = [manner for manner in manners.values() if manner.is_keyed]
+    may_fail = any(manner.change or manner.must_be_new for manner in keyed)
     may_fail = may_fail or (bool(keyed) and current_id() is not None)
-    return _Batch(common, jobs, [options.on_conflict == "raise" for _, options in rows], may_fail)
+    jobs = [NewJob(text, manners[id(options)]) for text, options in rows]
+    return _Batch({"kind": kind.kind, "callsite": callsite()}, jobs, may_fail)
 
 
-def _new_job(text: str, options: Options, now: datetime) -> NewJob:
+def _manner(options: Options, now: datetime) -> Manner:
     options.demand_sense()
     change = options.on_conflict if options.on_conflict in ("replace", "reschedule") else None
-    return NewJob({**options.binds(), "args": text}, options.is_later(now), change)
+    return Manner(options.binds(), options.is_later(now), change, must_be_new=options.on_conflict == "raise")
 
 
 def _insert(bind: Bind, batch: _Batch) -> Enqueued:
@@ -130,7 +132,7 @@ def _insert(bind: Bind, batch: _Batch) -> Enqueued:
 
 def _insert_one(bind: Bind, batch: _Batch) -> list[Enqueued]:
     answer = inserting.insert(connection_of(bind, "enqueue"), batch.jobs[0], batch.common)
-    return [_accept(answer, batch.must_be_new[0])]
+    return [_accept(answer, batch.jobs[0])]
 
 
 def _insert_many(bind: Bind, batch: _Batch) -> list[Enqueued]:
@@ -140,10 +142,10 @@ def _insert_many(bind: Bind, batch: _Batch) -> list[Enqueued]:
 
 
 def _watched(insert: Callable[[Bind, _Batch], list[Enqueued]], bind: Bind, batch: _Batch) -> list[Enqueued]:
-    queues = {job.binds["queue"] for job in batch.jobs}
-    with watched(batch.common["kind"], queues, len(batch.jobs)) as outgoing:
-        metas = [outgoing.with_carried(job.binds["meta"]) for job in batch.jobs]
-        jobs = [replace(job, binds={**job.binds, "meta": meta}) for job, meta in zip(batch.jobs, metas, strict=True)]
+    manners = {job.manner for job in batch.jobs}
+    with watched(batch.common["kind"], {each.binds["queue"] for each in manners}, len(batch.jobs)) as outgoing:
+        carrying = {each: each.but(meta=outgoing.with_carried(each.binds["meta"])) for each in manners}
+        jobs = [NewJob(job.args, carrying[job.manner]) for job in batch.jobs]
         enqueued = insert(bind, replace(batch, jobs=jobs))
         outgoing.created += [each.id for each in enqueued if each.created]
     return enqueued
@@ -153,14 +155,16 @@ def _insert_all(bind: Bind, batch: _Batch) -> list[Enqueued]:
     connection = connection_of(bind, "enqueue_many")
     with connection.begin_nested() if batch.may_fail else nullcontext():
         answers = inserting.insert_many(connection, batch.jobs, batch.common)
-        return [_accept(answer, must) for answer, must in zip(answers, batch.must_be_new, strict=True)]
+        return [_accept(answer, job) for answer, job in zip(answers, batch.jobs, strict=True)]
 
 
-def _accept(answer: Answer, must_be_new: bool) -> Enqueued:
-    if must_be_new and not answer.created:
+def _accept(answer: Answer, job: NewJob) -> Enqueued:
+    if answer.created:
+        return Enqueued(answer.id, True)
+    if job.manner.must_be_new:
         problem = f"unique key {answer.key!r} is held by job {answer.id}"
         raise UniqueKeyError(problem, key=answer.key or "", holder=answer.id)
-    if not answer.created and answer.id == current_id():
+    if answer.id == current_id():
         problem = f"unique key {answer.key!r} is held by job {answer.id}, which is the one that runs here"
         raise UniqueKeyError(f"{problem}: give the next one another key", key=answer.key or "", holder=answer.id)
-    return Enqueued(answer.id, answer.created, answer.changed)
+    return Enqueued(answer.id, False, answer.changed)

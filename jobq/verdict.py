@@ -24,6 +24,14 @@ class Ended:
     error: BaseException | None = None
 
 
+def word_of(outcome: str | None) -> str:
+    """The first word of a done job's text: ok, fail, skip."""
+    return "ok" if outcome is None else outcome.partition(":")[0]
+
+
+NOTHING = Ended()  # what most handlers return
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The state that a job goes to; `delay` is counted by the database, None leaves run_at as it is.
@@ -43,12 +51,15 @@ class Verdict:
     def word(self) -> str:
         """One word for logs and counters: ok, fail, skip, retry, dead, snooze, pause."""
         if self.state is State.DONE:
-            return (self.outcome or "ok").partition(":")[0]
+            return word_of(self.outcome)
         if self.state is State.DEAD:
             return "dead"
         if self.pause is not None:
             return "pause"
         return "retry" if self.counted else "snooze"
+
+
+DONE = Verdict(State.DONE)
 
 
 def judge(
@@ -57,7 +68,7 @@ def judge(
     """`failures` is the number before this attempt."""
     error = ended.error
     if error is None:
-        return _judge_value(ended.value)
+        return judge_value(ended.value)
     if isinstance(error, Snooze):
         return Verdict(State.PENDING, delay=error.delay)
     if isinstance(error, PauseQueue):
@@ -78,9 +89,11 @@ def _is_final(error: BaseException, no_retry_on: NoRetryOn) -> bool:
 
 def check_value(value: Any) -> Ended:
     """What a handler returned as its end: a value of no outcome's type is an error that no retry would mend."""
+    if value is None:
+        return NOTHING
     if isinstance(value, str):
         return Ended(str.__str__(value))  # of a str Enum its value; a subclass's own __str__ may raise
-    if value is None or (isinstance(value, Outcome) and _is_sound(value)):
+    if isinstance(value, Outcome) and _is_sound(value):
         return Ended(value)
     if inspect.isawaitable(value):
         close = getattr(value, "close", None)
@@ -97,9 +110,10 @@ def _is_sound(outcome: Outcome) -> bool:
     return is_ours and (result is None or isinstance(result, str))
 
 
-def _judge_value(value: Any) -> Verdict:
+def judge_value(value: Any) -> Verdict:
+    """What `check_value` has let pass, as a job's end."""
     if value is None:
-        return Verdict(State.DONE)
+        return DONE
     outcome = value if isinstance(value, Outcome) else Ok(str(value))
     result = getattr(outcome, "result_json", None)  # of a subclass that has never called our __init__
     return Verdict(State.DONE, storable(Outcome.__str__(outcome)), result=result)

@@ -48,7 +48,9 @@ def dump(tree: Any, *, nests: bool) -> str:
 def load(text: str, *, nests: bool) -> dict[str, Any]:
     """The object that `text` holds. Raises Misfit: jsonb holds more digits and levels than Python reads."""
     try:
-        tree = DECODER.decode(text)
+        tree, end = DECODER.raw_decode(text)  # half the cost of `decode`, which skips white space: jsonb writes none
+        if end != len(text):
+            tree = DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise Misfit(f"not readable as JSON: {error}") from error
     if type(tree) is not dict:

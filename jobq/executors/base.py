@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, ExitStack
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jobq.context import Context
 from jobq.model import Claimed
@@ -47,8 +46,7 @@ class Attempt(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Call:
+class Call(NamedTuple):
     """One attempt to run: `function(**arguments)` inside each of `around`, with `context` as `jobq.current()`.
 
     `attempt` is there whenever a worker runs the call.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from contextlib import AsyncExitStack
+from types import CoroutineType
 from typing import Any
 
 from jobq.context import enter
@@ -20,7 +21,7 @@ class CoroutineExecutor:
     async def run(self, call: Call) -> Ended:
         enter(call.context)
         try:
-            return check_value(await self._inside(call))
+            return check_value(await (self._inside(call) if call.around else _awaited(call)))
         except asyncio.CancelledError as error:
             if call.context.cancelled:
                 raise
@@ -29,8 +30,6 @@ class CoroutineExecutor:
             return Ended(error=error)
 
     async def _inside(self, call: Call) -> Any:
-        if not call.around:
-            return await _awaited(call)
         async with AsyncExitStack() as stack:
             await enter_all_async(stack, call.around)
             return await _awaited(call)
@@ -42,4 +41,6 @@ class CoroutineExecutor:
 async def _awaited(call: Call) -> Any:
     """A plain wrapper around an async function hands on its awaitable, or has run it already."""
     value = call.function(**call.arguments)
+    if type(value) is CoroutineType:
+        return await value
     return await value if inspect.isawaitable(value) else value

@@ -20,6 +20,7 @@ CLAIMED = (
     jobs.c.run_at, jobs.c.failures, jobs.c.max_attempts, sa.cast(jobs.c.meta, sa.Text).label("meta"), jobs.c.created_at,
     jobs.c.worker_id,
 )  # fmt: skip
+CLAIMED_NAMES = tuple(column.name for column in CLAIMED)
 
 
 @cache

@@ -39,7 +39,9 @@ def enqueue() -> sa.Insert:
     `delay` is in seconds; `run_at`, `delay`, `max_attempts`, `callsite` and `channel` (no notification) may be NULL.
     Row: id, and what pg_notify gave.
     """
-    return sa.insert(jobs).values(_job()).returning(jobs.c.id, told(jobs.c.queue, jobs.c.priority, jobs.c.run_at))
+    return (
+        sa.insert(jobs).values(job_of_binds()).returning(jobs.c.id, told(jobs.c.queue, jobs.c.priority, jobs.c.run_at))
+    )
 
 
 @cache
@@ -51,7 +53,7 @@ def enqueue_keyed() -> sa.Executable:
     hold the row, and stall its claim and its completion.
     """
     keys = {name: param(name, sa.Text) for name in ("unique_key", "unique_names")}
-    job = _job()
+    job = job_of_binds()
     job["run_at"] = not_after(job["run_at"], sa.func.now() + seconds("max_wait"))
     given = sa.select(*[value.label(name) for name, value in {**job, **keys}.items()]).cte("given")  # args: bound once
     key = unique.key(given.c.unique_key, given.c.kind, given.c.args, given.c.unique_names)
@@ -65,7 +67,8 @@ def enqueue_keyed() -> sa.Executable:
     return sa.union_all(made, held)
 
 
-def _job() -> dict[str, sa.ColumnElement[Any]]:
+def job_of_binds() -> dict[str, sa.ColumnElement[Any]]:
+    """The columns of one job without a key, from its binds."""
     return {
         "queue": param("queue", sa.Text),
         "kind": param("kind", sa.Text),

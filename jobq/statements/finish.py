@@ -9,7 +9,19 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.dml import ReturningInsert
 
-from jobq.statements.binds import BIGINTS, SMALLINTS, TEXTS, TIMES, as_interval, element, json_param, param, seconds
+from jobq.statements.binds import (
+    BIGINTS,
+    INTEGERS,
+    SMALLINTS,
+    TEXTS,
+    TIMES,
+    as_interval,
+    element,
+    json_param,
+    numbers,
+    param,
+    seconds,
+)
 from jobq.statements.notify import payload, told
 from jobq.statements.queues import pause_for
 from jobq.statements.slots import freeing
@@ -63,6 +75,35 @@ def finish() -> sa.Executable:
     still ours; the others were fenced off.
     """
     return _finish()
+
+
+@cache
+def finish_done() -> sa.Executable:
+    """`finish` for jobs that ended well, at half its cost: one state, no errors.
+
+    Binds: worker_id, keep (seconds), and of equal length, by ascending id: ids, attempts (each as text, `{1,2}`),
+    outcomes (a list; NULL: none has a text).
+    """
+    ids, attempts = numbers("ids", BIGINTS), numbers("attempts", INTEGERS)
+    at = sa.func.width_bucket(jobs.c.id, sa.select(ids).scalar_subquery(), type_=sa.Integer)
+    same_attempt = jobs.c.attempt == sa.type_coerce(sa.select(attempts).scalar_subquery(), INTEGERS)[at]
+    mine = jobs.c.worker_id == param("worker_id", sa.BigInteger)
+    gone = (
+        sa.delete(jobs)
+        .where(jobs.c.id == sa.any_(ids), same_attempt, mine)
+        .returning(*jobs.c, at.label("place"))
+        .cte("gone")
+    )
+    rows = sa.select(
+        *[gone.c[name] for name in SHARED],
+        sa.literal_column("'done'"),
+        element("outcomes", sa.Text, gone.c.place),
+        sa.func.statement_timestamp(),
+        sa.func.now() + seconds("keep"),
+    )
+    columns = [*SHARED, "state", "outcome", "finished_at", "expires_at"]
+    insert = sa.insert(finished_jobs).from_select(columns, rows, include_defaults=False)
+    return insert.add_cte(gone).returning(finished_jobs.c.id)
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,7 +10,7 @@ import sqlalchemy as sa
 from jobq.errors import UniqueKeyError
 from jobq.notify import channel_for
 from jobq.statements import change as statements
-from jobq.store.newjobs import Answer, Change, Numbered, arrays, execute, parts_of
+from jobq.store.newjobs import Answer, Change, NewJob, Numbered, arrays, execute, parts_of
 
 STATEMENTS: dict[Change, tuple[Callable[[], sa.Executable], dict[str, Any]]] = {
     "replace": (statements.replace, statements.REPLACE_FIELDS),
@@ -29,11 +28,11 @@ def settle(
 
     Raises: UniqueKeyError, for a holder of another kind.
     """
-    answers = {n: found[n] for n, job in jobs if found[n].created or job.change is None}
+    answers = {n: found[n] for n, job in jobs if found[n].created or job.manner.change is None}
     for change in STATEMENTS:
-        asking = [(n, job) for n, job in jobs if n not in answers and job.change == change]
+        asking = [(n, job) for n, job in jobs if n not in answers and job.manner.change == change]
         became = _change(connection, change, asking, found, common) if asking else {}
-        answers |= {n: replace(found[n], changed=became[found[n].id]) for n, _ in asking if found[n].id in became}
+        answers |= {n: found[n]._replace(changed=became[found[n].id]) for n, _ in asking if found[n].id in became}
     return answers
 
 
@@ -46,7 +45,7 @@ def _change(
     by_id = {found[n].id: (n, job) for n, job in sorted(asking, key=lambda each: each[0])}
     became: dict[int, bool] = {}
     for part in parts_of(_with_ids(by_id)):
-        channel = channel_for(connection, {job.binds["queue"] for _, job in part})
+        channel = channel_for(connection, {job.manner.binds["queue"] for _, job in part})
         binds = {"the_kind": common["kind"], "the_callsite": common["callsite"], "channel": channel}
         for row in execute(connection, statement(), {**binds, **arrays(part, fields)}):
             if row.id is not None:
@@ -58,7 +57,7 @@ def _change(
 def _with_ids(by_id: Mapping[int, Numbered]) -> Iterator[Numbered]:
     """In the order of the ids, in which the rows are locked."""
     for id_, (n, job) in sorted(by_id.items()):
-        yield n, replace(job, binds={**job.binds, "ids": id_})
+        yield n, NewJob(job.args, job.manner.but(ids=id_))
 
 
 def _refuse_other_kind(row: sa.Row[Any], answer: Answer, change: Change, kind: str) -> None:

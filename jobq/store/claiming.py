@@ -13,6 +13,11 @@ from jobq.model import Claimed
 from jobq.statements import claim as statements
 from jobq.statements import slot_claims
 from jobq.statements import slots as slot_statements
+from jobq.store.rows import raw_rows
+
+NOW, NEXT_AT, ID = 0, 1, 2  # places in the rows of every claim; from ID on as in statements.CLAIMED
+RUN_AT, CREATED_AT = (ID + statements.CLAIMED_NAMES.index(name) for name in ("run_at", "created_at"))
+SLOT = ID + len(statements.CLAIMED_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +57,11 @@ def claim(
         "ids": [lane.id for lane in lanes],
         "limits": [lane.limit for lane in lanes],
     }
-    rows = connection.execute(statements.claim(), binds).all()
+    rows = raw_rows(connection, statements.claim(), binds)
     order = {(lane.queue, lane.priority): n for n, lane in enumerate(lanes)}
-    claimed = [_claimed(row) for row in rows if row.id is not None]
-    claimed.sort(key=lambda job: (order[job.lane], job.run_at, job.id))
-    return Claim(rows[0].now, tuple(claimed), rows[0].reopens_at)
+    claimed = [_claimed(row) for row in rows if row[ID] is not None]
+    claimed.sort(key=lambda job: (order[job.queue, job.priority], job.run_at, job.id))
+    return Claim(rows[0][NOW], tuple(claimed), rows[0][NEXT_AT])
 
 
 def claim_slots(
@@ -74,17 +79,15 @@ def claim_slots(
     """
     statement = slot_claims.claim_in_order() if in_order else slot_claims.claim_some()
     binds = {"worker_id": worker_id, "kinds": list(kinds), "queues": list(queues), "most": most}
-    rows = connection.execute(statement, binds).all()
-    claimed = [_claimed(row, in_order=in_order) for row in rows if row.id is not None]
+    rows = raw_rows(connection, statement, binds)
+    claimed = [_claimed(row, in_order=in_order) for row in rows if row[ID] is not None]
     claimed.sort(key=lambda job: (queues.index(job.queue), job.priority, job.run_at, job.id))
-    return Claim(rows[0].now, tuple(claimed), rows[0].next_at)
+    return Claim(rows[0][NOW], tuple(claimed), rows[0][NEXT_AT])
 
 
-def _claimed(row: sa.Row[Any], **others: Any) -> Claimed:
-    values = dict(row._mapping)
-    now = values.pop("now")
-    values.pop("reopens_at" if "reopens_at" in values else "next_at")
-    return Claimed(**values, **others, waited=now - max(row.run_at, row.created_at))
+def _claimed(row: tuple[Any, ...], *, in_order: bool = False) -> Claimed:
+    values, slot = row[ID:SLOT], row[SLOT] if len(row) > SLOT else None
+    return Claimed._make((*values, row[NOW] - max(row[RUN_AT], row[CREATED_AT]), slot, in_order))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from jobq.model import Position, State
 from jobq.statements import finish as statements
 from jobq.statements import slots as slot_statements
+from jobq.store.rows import raw_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,32 @@ class Ending:
     result: str | None = None
 
 
+class Done(NamedTuple):
+    """A job that ended well: nothing is to be written of it but its text."""
+
+    id: int
+    attempt: int
+    outcome: str | None
+
+
 def finish(connection: sa.Connection, endings: Sequence[Ending]) -> set[int]:
     """Move jobs of one worker to finished_jobs; returns the ids that were still its own. One statement."""
     ordered = sorted(endings, key=lambda ending: ending.fence.id)
     return set(connection.execute(statements.finish(), _ends(ordered)).scalars())
+
+
+def finish_done(connection: sa.Connection, done: Sequence[Done], *, worker_id: int, keep: timedelta) -> set[int]:
+    """`finish` for jobs that ended well and are kept for the same time. One statement."""
+    ordered = sorted(done)
+    outcomes = [each.outcome for each in ordered]
+    binds = {
+        "worker_id": worker_id,
+        "ids": _text_of(each.id for each in ordered),
+        "attempts": _text_of(each.attempt for each in ordered),
+        "outcomes": outcomes if any(outcomes) else None,
+        "keep": keep.total_seconds(),
+    }
+    return {row[0] for row in raw_rows(connection, statements.finish_done(), binds)}
 
 
 def finish_limited(connection: sa.Connection, ending: Ending) -> bool:
@@ -90,9 +114,9 @@ def free_slot(connection: sa.Connection, fence: Fence, wait: timedelta) -> bool:
     return connection.execute(slot_statements.free_slot(), binds).first() is not None
 
 
-def recorded(connection: sa.Connection, endings: Sequence[Ending]) -> set[int]:
-    """Of endings of one worker that may have been written before (the answer was lost), the ids of those that were."""
-    ordered = sorted((ending.fence for ending in endings), key=lambda fence: fence.id)
+def recorded(connection: sa.Connection, fences: Iterable[Fence]) -> set[int]:
+    """Of ends of one worker that may have been written before (the answer was lost), the ids of those that were."""
+    ordered = sorted(fences, key=lambda fence: fence.id)
     return set(connection.execute(statements.recorded(), held_binds(ordered)).scalars())
 
 
@@ -156,6 +180,10 @@ def announce(connection: sa.Connection, positions: Iterable[Position], *, channe
             "run_ats": [position.run_at for position in told],
         }
         connection.execute(statements.announce(), binds)
+
+
+def _text_of(numbers: Iterable[int]) -> str:
+    return "{" + ",".join(map(str, numbers)) + "}"
 
 
 def _ends(ordered: Sequence[Ending]) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -34,16 +34,15 @@ def insert(connection: sa.Connection, job: NewJob, common: Mapping[str, Any]) ->
     Raises: UniqueKeyError, after TRIES, or when a job of another kind is to be changed.
     """
     binds = {**common, **job.binds, "channel": channel_of_due(connection, [job])}
-    if not job.is_keyed:
-        for name in ("unique_key", "unique_names", "max_wait"):
-            del binds[name]  # SQLAlchemy would take them for columns of the INSERT
+    if not job.manner.is_keyed:
+        binds = _unkeyed(binds)
         return Answer(execute(connection, one.enqueue(), binds)[0].id, True)
     for _ in range(TRIES):
         for row in execute(connection, one.enqueue_keyed(), binds):
             answers = {0: Answer(row.id, row.created, row.unique_key)}
             for answer in settle(connection, [(0, job)], answers, common).values():
                 return answer
-    raise _never_still(job.binds["unique_key"], common["kind"])
+    raise _never_still(job.manner.binds["unique_key"], common["kind"])
 
 
 def insert_many(connection: sa.Connection, jobs: Sequence[NewJob], common: Mapping[str, Any]) -> list[Answer]:
@@ -53,9 +52,9 @@ def insert_many(connection: sa.Connection, jobs: Sequence[NewJob], common: Mappi
     """
     numbered = list(enumerate(jobs))
     answers: dict[int, Answer] = {}
-    for part in parts_of(each for each in numbered if not each[1].is_keyed):
+    for part in parts_of(each for each in numbered if not each[1].manner.is_keyed):
         answers |= _insert_part(connection, part, common)
-    answers |= _insert_keyed(connection, [each for each in numbered if each[1].is_keyed], common)
+    answers |= _insert_keyed(connection, [each for each in numbered if each[1].manner.is_keyed], common)
     return [answers[n] for n, _ in numbered]
 
 
@@ -77,8 +76,15 @@ def holder_of(connection: sa.Connection, key: str) -> int | None:
 
 
 def _insert_part(connection: sa.Connection, part: list[Numbered], common: Mapping[str, Any]) -> dict[int, Answer]:
-    binds = {**common, **arrays(part, many.FIELDS), "channel": channel_of_due(connection, [job for _, job in part])}
-    ids = sorted(row.id for row in execute(connection, many.enqueue_rows(), binds) if row.id is not None)
+    manners = {job.manner for _, job in part}
+    binds = {**common, "channel": channel_of_due(connection, [job for _, job in part])}
+    if len(manners) == 1:
+        texts = ",".join([job.args for _, job in part])
+        statement, manner = many.enqueue_alike(), _unkeyed(manners.pop().binds)
+        rows = execute(connection, statement, {**binds, **manner, "args": f"[{texts}]"})
+    else:
+        rows = execute(connection, many.enqueue_rows(), {**binds, **arrays(part, many.FIELDS)})
+    ids = sorted([row[0] for row in rows if row[0] is not None])
     return {n: Answer(id, True) for (n, _), id in zip(part, ids, strict=True)}  # noqa: A001
 
 
@@ -124,9 +130,14 @@ def _by_key(connection: sa.Connection, parts: list[list[Numbered]], common: Mapp
         binds = {"kind": common["kind"], **arrays(part, many.KEY_FIELDS)}
         for row in execute(connection, many.keys_of_rows(), binds):
             n, job = part[row.ord - 1]
-            given = {**job.binds, "unique_key": row.unique_key, "unique_names": None}
-            keyed.append((row.unique_key.encode(), n, replace(job, binds=given)))
+            manner = job.manner.but(unique_key=row.unique_key, unique_names=None)
+            keyed.append((row.unique_key.encode(), n, NewJob(job.args, manner)))
     return [(n, job) for _, n, job in sorted(keyed, key=lambda each: each[:2])]
+
+
+def _unkeyed(binds: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what only keys need: SQLAlchemy would take it for columns of the INSERT."""
+    return {name: value for name, value in binds.items() if name not in ("unique_key", "unique_names", "max_wait")}
 
 
 def _first_created(answers: Mapping[int, Answer]) -> Iterator[tuple[int, Answer]]:

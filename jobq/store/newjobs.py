@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.exc import StatementError
@@ -18,25 +18,41 @@ Change: TypeAlias = Literal["replace", "reschedule"]
 Numbered: TypeAlias = "tuple[int, NewJob]"
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
-    """A job to insert. `binds`: those of statements/enqueue.py that differ between the jobs of one call.
+@dataclass(frozen=True, slots=True, eq=False)
+class Manner:
+    """How jobs are to be inserted: mostly, all of one call in the same manner. `binds`: as statements/enqueue.py has
+    them, but for args.
 
     `is_later`: surely not due at once, so that nobody need be told. `change`: what to do with a waiting job that holds
-    its key, None for nothing.
+    the key, None for nothing; `must_be_new`: there may be none.
     """
 
     binds: dict[str, Any]
     is_later: bool
     change: Change | None = None
+    must_be_new: bool = False
 
     @property
     def is_keyed(self) -> bool:
         return self.binds["unique_key"] is not None or self.binds["unique_names"] is not None
 
+    def but(self, **binds: Any) -> Manner:
+        """The same with some binds changed."""
+        return replace(self, binds={**self.binds, **binds})
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+
+class NewJob(NamedTuple):
+    """A job to insert: its args as JSON text, and how."""
+
+    args: str
+    manner: Manner
+
+    @property
+    def binds(self) -> dict[str, Any]:
+        return {**self.manner.binds, "args": self.args}
+
+
+class Answer(NamedTuple):
     """What became of a job: inserted, or not because another (its id) holds the key, which then was changed or not."""
 
     id: int
@@ -50,7 +66,7 @@ def parts_of(jobs: Iterable[Numbered]) -> Iterator[list[Numbered]]:
     part: list[Numbered] = []
     size = 0
     for n, job in jobs:
-        length = len(job.binds["args"])
+        length = len(job.args)
         if part and (len(part) == MOST_ROWS or size + length > MOST_CHARACTERS):
             yield part
             part, size = [], 0
@@ -62,12 +78,14 @@ def parts_of(jobs: Iterable[Numbered]) -> Iterator[list[Numbered]]:
 
 def arrays(part: list[Numbered], fields: Iterable[str]) -> dict[str, list[Any]]:
     """A bind for each field: an array with an entry for each job."""
-    return {field: [job.binds[field] for _, job in part] for field in fields}
+    binds = [job.binds for _, job in part]
+    return {field: [each[field] for each in binds] for field in fields}
 
 
 def channel_of_due(connection: sa.Connection, jobs: Iterable[NewJob]) -> str | None:
     """Where to tell of those that may be due at once; None: tell nobody."""
-    return channel_for(connection, {job.binds["queue"] for job in jobs if not job.is_later})
+    manners = {job.manner for job in jobs}
+    return channel_for(connection, {manner.binds["queue"] for manner in manners if not manner.is_later})
 
 
 def execute(connection: sa.Connection, statement: Any, binds: dict[str, Any]) -> Sequence[sa.Row[Any]]:

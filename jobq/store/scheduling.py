@@ -15,7 +15,7 @@ from jobq.periodic import KEY, PeriodicJob
 from jobq.schedule import Fate, Step
 from jobq.statements import schedules as statements
 from jobq.store import inserting
-from jobq.store.newjobs import Answer, NewJob
+from jobq.store.newjobs import Answer, Manner, NewJob
 
 # What `schedules.job` holds besides the args.
 JOB_BINDS = ("queue", "priority", "delay", "max_attempts", "meta")
@@ -90,8 +90,8 @@ def enqueue_now(connection: sa.Connection, name: str, callsite: str | None) -> A
     if row is None:
         return None
     never = dict.fromkeys(("run_at", "unique_names", "max_wait"))
-    binds = {**never, **{field: row[field] for field in (*JOB_BINDS, "args")}, "unique_key": KEY + name}
-    job = NewJob(binds, is_later=bool(row["delay"]))
+    binds = {**never, **{field: row[field] for field in JOB_BINDS}, "unique_key": KEY + name}
+    job = NewJob(row["args"], Manner(binds, is_later=bool(row["delay"])))
     return inserting.insert(connection, job, {"kind": row["kind"], "callsite": callsite})
 
 

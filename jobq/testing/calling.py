@@ -49,7 +49,7 @@ def context(
     """
     now = datetime.now(UTC)
     usual = CurrentJob(1, "test", "default", 1, 1, 0, 5, now, now)
-    fields = {name: getattr(usual, name) for name in CurrentJob.__slots__}
+    fields = {name: getattr(usual, name) for name in CurrentJob._fields}
     view = CurrentJob(**{**fields, **job})
     opened = Context(view, state, lambda: _OnSession(session))
     with entered(opened):

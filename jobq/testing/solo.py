@@ -140,6 +140,10 @@ class Solo:
         """The settler's decision."""
         self._decided = ending, verdict
 
+    def done(self, held: Held, outcome: str | None) -> None:
+        """The same, of a job that ended well."""
+        self.add(held, Ending(held.fence, State.DONE, outcome), Verdict(State.DONE, outcome))
+
     def free_slot(self, held: Held) -> None:
         """Nothing is ever lost to another hand here."""
 

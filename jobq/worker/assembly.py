@@ -93,7 +93,8 @@ class Assembly:
             self.database, self.link, self.counters, refused=self.losses.look, stop=self.stop.close
         )
         self.awaited = Awaited(self.database, self.link, stop=self.stop.close)
-        self.completer.flush, self.completer.on_recorded = self.reporter.flush, self.awaited.ended
+        self.completer.flush_with(self.reporter.flush)
+        self.completer.on_recorded(self.awaited.ended)
         self.runner = self._runner(setting)
         lanes, limited = Lanes(), LimitedQueues()
         self.surveyor = self._surveyor(setting, lanes, limited)
@@ -101,7 +102,8 @@ class Assembly:
         self.runner.on_room = self.claimer.wake
         self.wear = Wear(self.runner, self.end, most=options.most_left_behind, patience=options.grace)
         self.runner.threads.on_room = self.claimer.has_thread
-        self.completer.on_freed = self.claimer.freed
+        self.completer.on_freed(self.claimer.freed)
+        self.completer.on_paused(self.runner.hand_back)
         self.rescuer = self._rescuer(setting)
         self.election = Election(self.database, self.link, self.lease, name=name, stop=self.stop.close)
         self.maintainer = Maintainer(self.database, self.link, self.election, stop=self.stop.close)

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from time import monotonic
+from typing import NamedTuple
 
 from jobq.model import Claimed
 from jobq.worker.held import Held
 
 
+class Hooks(NamedTuple):
+    """What an attempt may have the worker do."""
+
+    set_timeout: Callable[[Held], None]
+    settle: Callable[[Held], Awaitable[bool]]
+
+
 class HeldAttempt:
     """See jobq.executors.base.Attempt."""
 
-    def __init__(
-        self, held: Held, *, set_timeout: Callable[[Held], None], settle: Callable[[Held], Awaitable[bool]]
-    ) -> None:
+    __slots__ = ("_held", "_hooks")
+
+    def __init__(self, held: Held, hooks: Hooks) -> None:
         self._held = held
-        self._set_timeout = set_timeout
-        self._settle = settle
+        self._hooks = hooks
 
     @property
     def job(self) -> Claimed:
@@ -35,7 +42,7 @@ class HeldAttempt:
         if self._held.waits:
             self._held.waits = False
             self._held.started = monotonic()
-            self._set_timeout(self._held)
+            self._hooks.set_timeout(self._held)
 
     def completes(self) -> bool:
         """From here on the heartbeat may find the row gone although nobody has taken it."""
@@ -46,4 +53,4 @@ class HeldAttempt:
         self._held.completed = self._held.completing = committed
 
     async def settled(self) -> bool:
-        return await self._settle(self._held)
+        return await self._hooks.settle(self._held)

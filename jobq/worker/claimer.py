@@ -35,6 +35,7 @@ logger = logging.getLogger("jobq.worker")
 AFTERTHOUGHTS = (0.05, 0.1, 0.2)
 BETWEEN_EMPTY_CLAIMS = 0.05  # an idle worker that is told again and again looks this often
 RECORD_SECONDS = 5.0
+MOST_URGENT = 20  # jobs in one claim beyond the room that there is
 SWEEP_SHARE = 50  # a sweep every 50 times its own duration and worker: 2 % of a core for the whole fleet
 
 
@@ -76,6 +77,7 @@ class Claimer:
         self._stop = stop
         self._wake = anyio.Event()
         self._is_told = False
+        self._is_urgent = False  # something is due that goes before jobs which wait for a slot here
         self._was_empty = False
         self._afterthoughts: list[float] = []
         self._again_at: float | None = None  # once more, a lease after a reconcile
@@ -103,6 +105,7 @@ class Claimer:
             return
         elif self._surveyor.admits(position.queue):
             self._lanes.set_back(position)
+            self._is_urgent |= position.priority < self._runner.last_priority
         else:
             return
         self._is_told = True
@@ -146,6 +149,9 @@ class Claimer:
         self._is_told = False
         await self._clear_up()
         room = self._runner.room
+        if not room:
+            await self._claim_urgent()
+            return True
         others = 0 if self._was_empty else self._lanes.weight
         await self._claim_limited(part_of(room, self._limited.weight, others))
         room = self._runner.room
@@ -216,6 +222,14 @@ class Claimer:
         self._start(claim)
         return len(claim.jobs) >= room or self._lanes.has_more
 
+    async def _claim_urgent(self) -> None:
+        """Jobs that go before those which wait for a slot here: they start with the next one that is free."""
+        self._is_urgent = False
+        asked = self._lanes.ask_above(self._runner.last_priority, MOST_URGENT)
+        if asked and (claim := await self._take(store.claim, asked, most=MOST_URGENT)) is not None:
+            self._lanes.absorb_above(asked, claim, room=MOST_URGENT)
+            self._start(claim)
+
     async def _take(self, function: Callable[..., Claim], asked: Sequence[Any], **limits: Any) -> Claim | None:
         """One claim; None when the lease was lost before or meanwhile: joining anew gives back what it took."""
         worker_id = self._lease.worker_id
@@ -247,8 +261,7 @@ class Claimer:
     def _start(self, claim: Claim) -> None:
         self._counters.claims += 1
         self._counters.claimed += len(claim.jobs)
-        for job in claim.jobs:
-            self._runner.start(job)
+        self._runner.receive(claim.jobs)
 
     def _plan_sweep(self, took: float) -> None:
         is_first = self._counters.claims == 0  # its time is that of connecting and planning
@@ -256,8 +269,12 @@ class Claimer:
         self._sweep_at = monotonic() + max(with_jitter(self._poll_interval), share)
 
     async def _wait_for_room(self) -> None:
-        while self._runner.room == 0 and not self._stop.is_set():
-            await self._woken_within(None)
+        """Until there is; meanwhile more urgent jobs are looked for when one is told of, or the poll is due."""
+        ends = monotonic() + with_jitter(self._poll_interval)
+        while not self._runner.room and not self._is_urgent and not self._stop.is_set():
+            await self._woken_within(max(0.0, ends - monotonic()) if self._runner.last_priority else None)
+            if self._runner.last_priority and monotonic() >= ends:
+                return
 
     async def _wait_for_work(self) -> None:
         """Until told, or the poll is due. A told worker looks again soon after: of a burst not every job is told."""
@@ -281,6 +298,7 @@ class Claimer:
         return max(0.0, min(ends, self._reopens_at, due_at) - monotonic())
 
     async def _woken_within(self, seconds: float | None) -> None:
+        self._runner.wants_room = True
         with anyio.move_on_after(seconds):
             await self._wake.wait()
         self._wake = anyio.Event()

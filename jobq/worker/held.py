@@ -15,7 +15,6 @@ from jobq.context import Context, CurrentJob, view_of
 from jobq.model import Claimed
 from jobq.queue_settings import QueueSettings
 from jobq.store.ending import Fence
-from jobq.verdict import Ended
 
 
 class Stop(Enum):
@@ -35,20 +34,20 @@ class Held:
     """One claimed job in this process.
 
     settled: its end is decided (it may still have to be written). completed: it was written by the handler's own
-    transaction; completing: that may be happening now. deadline: by the monotonic clock, None without a timeout.
-    queue: what the code says of the job's queue. waits: its executor has no room for it yet.
+    transaction; completing: that may be happening now. started: by the monotonic clock, until then when it was claimed;
+    deadline: by the same, None without a timeout. queue: what the code says of the job's queue. waits: there is no room
+    for it yet, in the worker (then it has no task) or in its executor.
     """
 
     job: Claimed
     handler: Any
-    view: CurrentJob
     timeout: timedelta | None
     keep: timedelta | None
     max_attempts: int
     queue: QueueSettings = field(default_factory=QueueSettings)
     started: float = field(default_factory=monotonic)
     context: Context | None = None
-    task: asyncio.Task[Ended] | None = None
+    task: asyncio.Task[None] | None = None
     stop: Stop | None = None
     settled: bool = False
     completed: bool = False
@@ -56,6 +55,11 @@ class Held:
     completing: bool = False
     waits: bool = False
     timers: list[asyncio.TimerHandle] = field(default_factory=list)
+
+    @property
+    def view(self) -> CurrentJob:
+        """What the handler sees of it."""
+        return view_of(self.job, max_attempts=self.max_attempts)
 
     @property
     def fence(self) -> Fence:
@@ -73,16 +77,15 @@ class Held:
 
 def held_of(job: Claimed, handler: Any, queue: QueueSettings) -> Held:
     """A claimed job with what counts for it: its own options, else those of its handler, else of its queue."""
-    timeout, keep = _own_options(job)
-    most = job.max_attempts or handler.settings.max_attempts
+    settings = handler.settings
+    timeout, keep = (None, None) if job.meta == "{}" else _own_options(job)
     return Held(
         job,
         handler,
-        view_of(job, max_attempts=most),
-        timeout=timeout or handler.settings.timeout or queue.timeout,
-        keep=keep if keep is not None else handler.settings.keep,
-        max_attempts=most,
-        queue=queue,
+        timeout or settings.timeout or queue.timeout,
+        keep if keep is not None else settings.keep,
+        job.max_attempts or settings.max_attempts,
+        queue,
     )
 
 
@@ -129,8 +132,6 @@ class HeldJobs:
 
 def _own_options(job: Claimed) -> tuple[timedelta | None, timedelta | None]:
     """What the row itself says of timeout and keep (seconds in `meta`); what makes no sense is not there."""
-    if job.meta == "{}":
-        return None, None
     try:
         meta = json.loads(job.meta)
         return _span(meta.get("timeout")), _span(meta.get("keep"))

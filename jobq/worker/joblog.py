@@ -26,6 +26,13 @@ class JobLog:
         self._lines = 0
         self._said = False
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the line of a good end would not be seen right now."""
+        if self._lines <= MOST_A_SECOND or not self._said or logger.isEnabledFor(logging.DEBUG):
+            return False
+        return int(self._clock()) == self._second
+
     def ended(self, held: Held, word: str, text: str | None) -> None:
         """Write the line of one job. `word`: ok, fail, skip, retry, dead, snooze, pause."""
         level = self._level(word)

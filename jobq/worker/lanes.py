@@ -85,23 +85,40 @@ class Lanes:
             for cursor in (self._cursors.get((queue, priority), START),)
         ]
 
-    def absorb(self, asked: Iterable[LaneAsk], claim: Claim, *, room: int) -> None:
-        """Move the cursors behind what a claim gave.
+    def ask_above(self, priority: int, room: int) -> list[LaneAsk]:
+        """The lanes of a claim of more urgent jobs than those of `priority`."""
+        self._told.clear()
+        return [
+            LaneAsk(queue, level, cursor.run_at, cursor.id, room)
+            for queue in self._weights
+            for level in PRIORITIES[:priority]
+            for cursor in (self._cursors.get((queue, level), START),)
+        ]
 
-        A lane that gave fewer than asked was read to its end, if it was reached at all: lanes are read in order until
-        the claim is full.
-        """
-        last = {job.lane: Cursor(job.run_at, job.id) for job in claim.jobs}
-        is_full = len(claim.jobs) >= room
-        reached = _reached(asked, Counter(job.lane for job in claim.jobs), is_full=is_full)
-        self._shares.absorb(reached, is_full=is_full)
+    def absorb(self, asked: Iterable[LaneAsk], claim: Claim, *, room: int) -> None:
+        """Note who filled its share, and move the cursors behind what a claim gave."""
+        reached = self._move(asked, claim, room)
+        self._shares.absorb(reached, is_full=len(claim.jobs) >= room)
+
+    def absorb_above(self, asked: Iterable[LaneAsk], claim: Claim, *, room: int) -> None:
+        """The same for the answer to `ask_above`, which says nothing of shares."""
+        self._move(asked, claim, room)
+
+    def _move(self, asked: Iterable[LaneAsk], claim: Claim, room: int) -> dict[tuple[str, int], bool]:
+        """A lane that gave fewer than asked was read to its end, if it was reached at all: lanes are read in order
+        until the claim is full."""
+        last = {(job.queue, job.priority): job for job in claim.jobs}
+        given = Counter([(job.queue, job.priority) for job in claim.jobs])
+        reached = _reached(asked, given, is_full=len(claim.jobs) >= room)
         at_end = Cursor(claim.now - LATE, 0)
         for lane, is_read_to_end in reached.items():
-            cursor = last.get(lane) or self._cursors.get(lane, START)
+            job = last.get(lane)
+            cursor = self._cursors.get(lane, START) if job is None else Cursor(job.run_at, job.id)
             read = max(cursor, at_end) if is_read_to_end else cursor
             self._cursors[lane] = min(read, self._told.get(lane, read))
         if any(cursor.run_at > claim.now for cursor in self._cursors.values()):
             self.forget()  # the database's clock was set back
+        return reached
 
     def set_back(self, position: Position) -> None:
         """Something became due here: look again from just before it. Positions are hints and never move forward."""

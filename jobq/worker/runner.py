@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 import anyio
@@ -17,9 +18,11 @@ from jobq.model import Claimed, State
 from jobq.queue_settings import QueueSettings
 from jobq.store.ending import Ending, Fence
 from jobq.verdict import Ended, Verdict
-from jobq.worker.attempt import HeldAttempt
+from jobq.worker.attempt import HeldAttempt, Hooks
+from jobq.worker.buffer import Buffer
 from jobq.worker.completer import Completer
 from jobq.worker.held import TAKEN, Held, HeldJobs, Stop, held_of
+from jobq.worker.pace import Pace
 from jobq.worker.settler import Settler
 from jobq.worker.threads import ThreadRoom
 
@@ -27,14 +30,17 @@ logger = logging.getLogger("jobq.worker")
 
 PATIENCE_SECONDS = 1.0  # what a stopped handler has for its own clean-up before it is left behind
 UNSAID = QueueSettings()
+LONGEST_WAIT = 0.5  # for a slot, of a job that was claimed ahead
+NOW = timedelta(0)
 STILL_RUNNING = timedelta(seconds=5)  # how long a job waits whose former attempt still runs in this process
 
 
 class Runner:
-    """Holds the worker's jobs from the claim until their end is recorded.
+    """Holds the worker's jobs from the claim until their end is recorded; so many at a time run.
 
-    Handlers run in native tasks and are cancelled once (`Task.cancel`), not in an anyio task group: its scopes deliver
-    a cancellation again and again to a handler that swallows it, 100 000 times in 1.2 s, and can never be left then.
+    Handlers run in native tasks of their own and are cancelled once (`Task.cancel`), not in an anyio task group: its
+    scopes deliver a cancellation again and again to a handler that swallows it, 100 000 times in 1.2 s, and can never
+    be left then. Not in a few tasks that live long either: what libraries tie to a task would go from job to job.
     """
 
     def __init__(
@@ -55,6 +61,8 @@ class Runner:
     ) -> None:
         self.threads = threads
         self.state: Any = None  # what the application's lifespan yielded
+        self.on_room: Callable[[], None] = lambda: None  # called when there is room for more jobs, if that is wanted
+        self.wants_room = False
         self._handlers = handlers
         self._queues = queues
         self._executors = executors
@@ -64,13 +72,18 @@ class Runner:
         self._settler = settler
         self._concurrency = concurrency
         self._open_transaction = open_transaction
-        self._settle_commit = settle
         self._report = report
-        self.on_room: Callable[[], None] = lambda: None  # called when a worker that was full is so no longer
         self.on_left_behind: Callable[[str], None] = lambda _queue: None
+        self._hooks = Hooks(self._set_timeout, settle)
+        # A job that is dead when its worker dies must not be so before it has begun.
+        self._may_wait = not any(handler.settings.on_interrupt == "fail" for handler in handlers.values())
+        self._buffer = Buffer()
+        self._pace = Pace()
         self._running: set[Held] = set()
-        self._left_behind: dict[int, asyncio.Task[Ended]] = {}
+        self._left_behind: dict[int, asyncio.Task[Any]] = {}
         self._idle = anyio.Event()
+        self._is_closing = False
+        self._ages: asyncio.TimerHandle | None = None
 
     @property
     def running(self) -> int:
@@ -78,8 +91,19 @@ class Runner:
 
     @property
     def room(self) -> int:
-        """How many more jobs may be claimed."""
-        return max(0, self._concurrency - len(self._running))
+        """How many more jobs may be claimed: for free slots, and some ahead of them while jobs are quick.
+
+        None while more than half of those claimed ahead still wait: claims are to be few and large.
+        """
+        ahead = self._pace.ahead(self._concurrency) if self._may_wait else 0
+        if self._is_closing or 2 * len(self._buffer) > ahead:
+            return 0
+        return max(0, self._concurrency + ahead - len(self._running) - len(self._buffer))
+
+    @property
+    def last_priority(self) -> int:
+        """Of the jobs that wait for a slot the priority that comes last, 0 when none waits: smaller ones may pass."""
+        return self._buffer.last_priority or 0
 
     @property
     def left_behind(self) -> set[int]:
@@ -87,37 +111,59 @@ class Runner:
         ids = {id_ for id_, task in self._left_behind.items() if not task.done()}
         return ids.union(*(executor.left_behind for executor in self._executors.values()))
 
-    def start(self, job: Claimed) -> None:
-        """Run a claimed job. One that still runs here from an earlier attempt waits until that has ended."""
-        earlier = self._held.get(job.id)
-        held = self._hold(job)
-        if earlier in self._running or job.id in self.left_behind:
-            if earlier is not None:
-                self.stop(earlier, Stop.LOST)
-            held.settled = True
-            self._completer.add(held, _put_off(held), Verdict(State.PENDING))
-            return
-        self._running.add(held)
-        self.threads.hold(job)
-        held.task = asyncio.get_running_loop().create_task(self._attempt(held), name=f"jobq {job.kind} {job.id}")
-        held.task.add_done_callback(lambda task: self._settle(held, _ended(task)))
-        self._set_timeout(held)
+    def receive(self, jobs: Iterable[Claimed]) -> None:
+        """Hold claimed jobs and run them, each as soon as there is a slot.
+
+        One that still runs here from an earlier attempt waits until that has ended.
+        """
+        for job in jobs:
+            earlier = self._held.get(job.id)
+            held = self._hold(job)
+            self.threads.hold(job)
+            if job.attempt > 1 and (earlier in self._running or self._is_left_behind(job.id)):
+                if earlier is not None:
+                    self.stop(earlier, Stop.LOST)
+                self._let_go(held)
+                self._completer.add(held, _put_off(held), Verdict(State.PENDING))
+            else:
+                self._buffer.put(held)
+        self._start_next()
+        self._watch_age()
+
+    def hand_back(self, queue: str | None = None) -> None:
+        """Give back the jobs that wait for a slot, of one queue or all."""
+        for held in self._buffer.remove(lambda held: queue is None or held.job.queue == queue):
+            self._let_go(held)
+            if held.job.slot is None:
+                self._completer.give_back(held)
+            else:
+                self._completer.add(held, Ending(held.fence, State.PENDING, slot_wait=NOW), Verdict(State.PENDING))
+
+    def close(self) -> None:
+        """Start nothing more, and give back what has not begun."""
+        self._is_closing = True
+        self.hand_back()
 
     def stop(self, held: Held, reason: Stop) -> None:
         """Tell a job to stop; left behind when it has not ended a second later. The first reason stays."""
-        if held.settled or held.stop is not None or held.task is None:
+        if held.settled or held.stop is not None:
             return
         held.stop = reason
+        if held.task is None:
+            self._never_begins(held)
+            return
         if held.context is not None:
             held.context.cancel()
             if reason in TAKEN:
                 held.context.lose()
         held.task.cancel()
+        held.task.add_done_callback(lambda _: self._settle(held, _cancelled()))  # it may end before its first step
         self._after(held, PATIENCE_SECONDS, self._leave_behind, held)
 
     def stop_all(self, reason: Stop) -> None:
-        """Tell every running job to stop."""
-        for held in list(self._running):
+        """Tell every job to stop; what only waits for a slot is given back by whoever leaves."""
+        waiting = self._buffer.remove(lambda _: True) if reason in TAKEN else []
+        for held in [*self._running, *waiting]:
             self.stop(held, reason)
 
     def stop_lost(self, taken: Mapping[Fence, bool]) -> None:
@@ -141,7 +187,30 @@ class Runner:
         self._held.put(held)
         return held
 
-    async def _attempt(self, held: Held) -> Ended:
+    def _start_next(self) -> None:
+        while len(self._running) < self._concurrency and not self._is_closing:
+            held = self._buffer.take()
+            if held is None:
+                return
+            self._start(held)
+
+    def _start(self, held: Held) -> None:
+        held.started = monotonic()
+        self._running.add(held)
+        job = held.job
+        held.task = asyncio.get_running_loop().create_task(self._attempt(held), name=f"jobq {job.kind} {job.id}")
+        self._set_timeout(held)
+
+    async def _attempt(self, held: Held) -> None:
+        try:
+            ended = await self._run(held)
+        except asyncio.CancelledError:
+            ended = _cancelled()
+        except BaseException as error:  # an executor of the user's that broke its promise
+            ended = Ended(error=error)
+        self._settle(held, ended)
+
+    async def _run(self, held: Held) -> Ended:
         try:
             arguments = held.handler.codec.decode(held.job.args)
         except ArgsError as error:
@@ -153,8 +222,7 @@ class Runner:
             meta=held.job.meta,
             report=lambda name, text: self._report(held.fence, name, text),
         )
-        attempt = HeldAttempt(held, set_timeout=self._set_timeout, settle=self._settle_commit)
-        call = Call(held.handler.function, arguments, held.context, self._around, attempt)
+        call = Call(held.handler.function, arguments, held.context, self._around, HeldAttempt(held, self._hooks))
         return await self._executors[held.handler.executor].run(call)
 
     def _settle(self, held: Held, ended: Ended) -> None:
@@ -162,24 +230,42 @@ class Runner:
         if held.settled:
             return
         held.settled = True
-        held.cancel_timers()
+        if held.timers:
+            held.cancel_timers()
         self._running.discard(held)
         self.threads.release(held.job)
+        self._pace.ended(monotonic() - held.started)
         self._settler.settle(held, ended)
-        if held.stop is not None and held.job.id in self.left_behind:
-            if held.context is not None:
-                held.context.lose()
-            logger.error(
-                "job %d (%s): its handler did not stop (%s) and is left behind, still running",
-                held.job.id,
-                held.job.kind,
-                held.stop.value,
-            )
-            self.on_left_behind(held.job.queue)
-        if self.room == 1:
+        if held.stop is not None and self._is_left_behind(held.job.id):
+            self._note_left_behind(held, held.stop)
+        self._start_next()
+        if self.wants_room and self.room:
+            self.wants_room = False
             self.on_room()
         if not self._running:
             self._idle.set()
+
+    def _note_left_behind(self, held: Held, reason: Stop) -> None:
+        if held.context is not None:
+            held.context.lose()
+        logger.error(
+            "job %d (%s): its handler did not stop (%s) and is left behind, still running",
+            held.job.id,
+            held.job.kind,
+            reason.value,
+        )
+        self.on_left_behind(held.job.queue)
+
+    def _never_begins(self, held: Held) -> None:
+        """A job that waited for a slot is no longer ours, or the lease is gone."""
+        self._buffer.remove(lambda each: each is held)
+        self._let_go(held)
+        self._settler.settle(held, _cancelled())
+
+    def _let_go(self, held: Held) -> None:
+        """A job is not to begin here."""
+        held.settled = True
+        self.threads.release(held.job)
 
     def _leave_behind(self, held: Held) -> None:
         """The handler swallowed its cancellation: its job goes on without it."""
@@ -187,7 +273,26 @@ class Runner:
             return
         self._left_behind[held.job.id] = held.task
         held.task.add_done_callback(lambda _: self._left_behind.pop(held.job.id, None))
-        self._settle(held, Ended(error=asyncio.CancelledError()))
+        self._settle(held, _cancelled())
+
+    def _is_left_behind(self, id_: int) -> bool:
+        return id_ in self._left_behind or any(id_ in executor.left_behind for executor in self._executors.values())
+
+    def _watch_age(self) -> None:
+        """Jobs were quick and are so no longer: others may have room for what was claimed ahead."""
+        oldest = self._buffer.oldest
+        if oldest is None or self._ages is not None:
+            return
+        loop = asyncio.get_running_loop()
+        self._ages = loop.call_later(max(0.0, oldest + LONGEST_WAIT - monotonic()), self._end_wait)
+
+    def _end_wait(self) -> None:
+        self._ages = None
+        oldest = self._buffer.oldest
+        if oldest is not None and monotonic() - oldest >= LONGEST_WAIT:
+            self._pace.forget()
+            self.hand_back()
+        self._watch_age()
 
     def _set_timeout(self, held: Held) -> None:
         if held.timeout is not None:
@@ -197,6 +302,10 @@ class Runner:
         held.timers.append(asyncio.get_running_loop().call_later(seconds, function, *args))
 
 
+def _cancelled() -> Ended:
+    return Ended(error=asyncio.CancelledError())
+
+
 def _put_off(held: Held) -> Ending:
     """Back until its former attempt has ended; in a FIFO queue it keeps its place, and the slot waits."""
     if held.job.slot is None:
@@ -204,11 +313,3 @@ def _put_off(held: Held) -> Ending:
     if held.job.in_order:
         return Ending(held.fence, State.PENDING, slot_wait=STILL_RUNNING)
     return Ending(held.fence, State.PENDING, delay=STILL_RUNNING, slot_wait=timedelta(0))
-
-
-def _ended(task: asyncio.Task[Ended]) -> Ended:
-    """How a job's task ended; a task cancelled before its first step has run nothing of ours."""
-    if task.cancelled():
-        return Ended(error=asyncio.CancelledError())
-    error = task.exception()  # an executor of the user's that broke its promise
-    return task.result() if error is None else Ended(error=error)

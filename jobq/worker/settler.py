@@ -17,7 +17,7 @@ from jobq.pausing import pause_after
 from jobq.retention import kept_for
 from jobq.store.ending import Ending, Fence
 from jobq.throttle import wait_after
-from jobq.verdict import Ended, Verdict, judge
+from jobq.verdict import Ended, Verdict, judge, judge_value
 from jobq.worker.held import TAKEN, Held, HeldJobs, Stop
 from jobq.worker.stats import Counters
 
@@ -28,6 +28,8 @@ class Ends(Protocol):
     """Where decisions go, to be written: the Completer."""
 
     def add(self, held: Held, ending: Ending, verdict: Verdict) -> None: ...
+
+    def done(self, held: Held, outcome: str | None) -> None: ...
 
     def free_slot(self, held: Held) -> None: ...
 
@@ -54,6 +56,11 @@ class Settler:
 
     def settle(self, held: Held, ended: Ended) -> None:
         """Decide, and let go of the exception."""
+        if ended.error is None and held.stop is None and held.job.slot is None and not held.completed:
+            verdict = judge_value(ended.value)
+            if verdict.result is None:
+                self._completer.done(held, verdict.outcome)
+                return
         self.decide(held, ended)
         if ended.error is not None:
             release_frames(ended.error)

@@ -32,6 +32,7 @@ async def claim_until_told(assembly: Assembly) -> None:
 
 async def drain(assembly: Assembly, grace: timedelta) -> None:
     """Let end what runs, for the grace time or until the word to hurry, and have all that ended recorded."""
+    assembly.runner.close()
     if assembly.runner.running:
         logger.info("stopping: %d jobs have %s to end", assembly.runner.running, grace)
     told_at = assembly.stop.told_at or anyio.current_time()

@@ -149,7 +149,7 @@ class Worker:
         if self._assembly is not None:
             raise WorkerError("this worker is running already: make another one")
         assembly = self._assembly = Assembly(self._setting)
-        assembly.completer.on_end = self._on_end
+        assembly.completer.on_end(self._on_end)
         guard(asyncio.get_running_loop())
         if self._is_told_to_stop:
             self.stop()

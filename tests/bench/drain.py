@@ -16,6 +16,7 @@ import sqlalchemy as sa
 import jobq
 from jobq import tables
 from jobq.urls import normalize
+from jobq.worker.collector import spare_what_stays
 
 app = jobq.App()
 
@@ -40,6 +41,7 @@ async def drain(url: sa.URL, jobs: int, concurrency: int) -> float:
     worker = jobq.Worker(app, url, concurrency=concurrency)
     async with anyio.create_task_group() as group:
         await group.start(worker.run)
+        spare_what_stays()  # as `jobq run` does
         began = time.perf_counter()
         while worker.stats().ok < jobs:  # noqa: ASYNC110  # nobody tells
             await anyio.sleep(0.02)

@@ -145,7 +145,7 @@ def of_caller(run: Run, *scans: str, pages: float, most_sorted: int = MOST_SORTE
     return Case(run, frozenset(scans), pages, {}, most_sorted)
 
 
-# PostgreSQL 17 and later look up a batch of ids in one go: 6 pages a claimed job and 10 a completed one, before 8 and 16.
+# A claimed job takes 6 pages and a completed one 10; 8 and 16 before PostgreSQL 17, which looks ids up in one go.
 CASES = [
     of_worker(claim, NEXT, BY_ID, pages=10),
     of_worker(sweep, NEXT, BY_ID, pages=10),

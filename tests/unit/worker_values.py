@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from jobq.backoff import Exponential
-from jobq.context import view_of
 from jobq.model import Claimed
 from jobq.options import Settings
 from jobq.worker.held import Held
@@ -44,5 +43,4 @@ def claimed(id_: int = 1, **values: Any) -> Claimed:
 
 def held_of(job: Claimed, *, timeout: timedelta | None = None, started: float = 1_000.0) -> Held:
     """The job as a worker holds it."""
-    view = view_of(job, max_attempts=5)
-    return Held(job, HandlerOf(), view, timeout=timeout, keep=None, max_attempts=5, started=started)
+    return Held(job, HandlerOf(), timeout=timeout, keep=None, max_attempts=5, started=started)

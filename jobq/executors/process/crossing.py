@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,7 +22,7 @@ OUTCOMES: dict[str, type[Outcome]] = {kind.word: kind for kind in (Ok, Fail, Ski
 
 def job_to_wire(job: Claimed) -> Message:
     """A claimed row."""
-    row = asdict(job)
+    row = job._asdict()
     times = {name: row[name].isoformat() for name in ("run_at", "created_at")}
     return {**row, **times, "waited": job.waited.total_seconds()}
 

@@ -1,0 +1,151 @@
+"""Jobs that a worker claims ahead of its free slots: while jobs are quick, and never to anybody's harm."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import anyio
+import pytest
+import sqlalchemy as sa
+from bench import HOUR, Bench, Effects, Gate, eventually
+
+import jobq
+from jobq.tables import jobs
+
+pytestmark = pytest.mark.anyio
+QUICK = 200  # jobs that show the worker that jobs are quick
+SLOTS = 2
+
+
+class Scene:
+    """A worker that has claimed ahead: its two slots are taken by jobs that wait at the gate, others wait for them."""
+
+    def __init__(self, bench: Bench, app: jobq.App) -> None:
+        self.bench, self.app = bench, app
+        self.gate, self.began = Gate(), Effects()
+
+        @app.handler("quick")
+        async def quick() -> None: ...
+
+        @app.handler("slow", queue="slow")
+        async def slow(name: str = "slow") -> None:
+            self.began.add(name)
+            await self.gate.pass_()
+
+        self.quick, self.slow = quick, slow
+
+    def fill(self, number: int = 50) -> None:
+        """First the quick ones, then the slow ones, which come into the same look-ahead."""
+        self.bench.enqueue_many(self.quick, QUICK)
+        self.bench.enqueue_many(self.slow.options(queue="default", priority=1), number)
+
+    async def until_ahead(self, worker: jobq.Worker, number: int = 1) -> None:
+        await self.gate.until_waiting(SLOTS)
+        await eventually(lambda: worker.stats().held >= SLOTS + number, "jobs being claimed ahead")
+
+    def running(self) -> int:
+        return len(self.bench.execute(sa.select(jobs.c.id).where(jobs.c.worker_id.is_not(None))))
+
+
+@pytest.fixture
+def scene(bench: Bench, app: jobq.App) -> Scene:
+    return Scene(bench, app)
+
+
+async def test_an_urgent_job_starts_with_the_next_free_slot(bench: Bench, scene: Scene) -> None:
+    scene.fill()
+    async with bench.working(scene.app, concurrency=SLOTS, poll_interval=HOUR) as worker:
+        await bench.until_listening()
+        await scene.until_ahead(worker)
+        bench.enqueue(scene.slow.options(priority=0), name="urgent")
+        await eventually(lambda: _is_held(bench), "its claim")
+        scene.gate.open()
+        await scene.began.until(SLOTS + 1)
+        assert scene.began.seen[SLOTS] == "urgent"
+
+
+async def test_an_urgent_job_that_nobody_tells_of_is_found_by_the_poll(bench: Bench, scene: Scene) -> None:
+    scene.fill()
+    async with bench.working(scene.app, concurrency=SLOTS, listen=False) as worker:
+        await scene.until_ahead(worker)
+        bench.add("slow", queue="slow", priority=0, args={"name": "urgent"})
+        await eventually(lambda: _is_held(bench), "its claim")
+        scene.gate.open()
+        await scene.began.until(SLOTS + 1)
+        assert scene.began.seen[SLOTS] == "urgent"
+
+
+async def test_what_has_waited_half_a_second_goes_back_at_no_cost(bench: Bench, scene: Scene) -> None:
+    scene.fill()
+    async with bench.working(scene.app, concurrency=SLOTS) as worker:
+        await scene.until_ahead(worker)
+        await eventually(lambda: worker.stats().given_back > 0, "the others being given back")
+        assert scene.running() == SLOTS
+        assert bench.execute(sa.select(sa.func.max(jobs.c.failures)))[0][0] == 0
+        await anyio.sleep(0.2)
+        assert scene.running() == SLOTS, "slow jobs are claimed ahead"
+        scene.gate.open()
+        await bench.until_all_ended()
+    assert len(scene.began) == 50
+
+
+async def test_a_stopped_worker_gives_back_at_once_what_has_not_begun(bench: Bench, scene: Scene) -> None:
+    scene.fill()
+    async with bench.working(scene.app, concurrency=SLOTS, grace=timedelta(seconds=5)) as worker:
+        await scene.until_ahead(worker)
+        worker.stop()
+        await eventually(lambda: scene.running() == SLOTS, "the others being given back within the grace time")
+        scene.gate.open()
+    assert len(scene.began) == SLOTS, "a job began after the word to stop"
+
+
+async def test_a_job_that_was_taken_away_while_it_waited_never_begins(bench: Bench, scene: Scene) -> None:
+    scene.fill()
+    async with bench.working(scene.app, concurrency=SLOTS, lease=timedelta(seconds=1)) as worker:
+        await scene.until_ahead(worker)
+        with bench.connect() as connection:
+            jobq.cancel(connection, jobs.c.kind == "slow", running=True)
+        await eventually(lambda: worker.stats().lost + worker.stats().given_back > 0, "the worker hearing of it")
+        scene.gate.open()
+        await bench.until_all_ended()
+        await eventually(lambda: worker.stats().held == 0, "nothing being held")
+    assert len(scene.began) == SLOTS
+
+
+async def test_a_pause_by_a_handler_gives_back_what_waits_of_its_queue(bench: Bench, app: jobq.App) -> None:
+    began = Effects()
+
+    @app.handler("quick")
+    async def quick() -> None: ...
+
+    @app.handler("locked")
+    async def locked() -> None:
+        began.add("locked")
+        await anyio.sleep(0.03)
+        raise jobq.PauseQueue(HOUR, "401")
+
+    bench.enqueue_many(quick, QUICK)
+    bench.enqueue_many(locked, 50)
+    async with bench.working(app, concurrency=SLOTS) as worker:
+        await eventually(lambda: worker.stats().pause >= 1 and worker.stats().held == 0, "the pause")
+        assert len(began) < 50
+    assert set(bench.states().values()) == {jobq.State.DONE, jobq.State.PENDING}
+
+
+async def test_nothing_is_claimed_ahead_where_a_dead_worker_makes_jobs_dead(bench: Bench, app: jobq.App) -> None:
+    scene = Scene(bench, app)
+
+    @app.handler("once", on_interrupt="fail")
+    async def once() -> None: ...
+
+    scene.fill()
+    async with bench.working(app, concurrency=SLOTS) as worker:
+        await scene.gate.until_waiting(SLOTS)
+        assert worker.stats().held == SLOTS
+        scene.gate.open()
+        await bench.until_all_ended()
+
+
+def _is_held(bench: Bench) -> bool:
+    urgent = jobs.c.worker_id.is_not(None), jobs.c.priority == 0
+    return bool(bench.execute(sa.select(jobs.c.id).where(*urgent)))
