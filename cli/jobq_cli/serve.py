@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from jobq import Worker, admin
 from jobq.errors import JobqError, WorkerError
+from jobq.worker.collector import spare_what_stays
 from jobq.worker.exiting import end_process
 from jobq_cli.connect import Target, engine_for
 from jobq_cli.failures import FAILURE, report
@@ -67,6 +68,7 @@ async def serve(worker: Worker, target: Target, doubtful: Collection[str], ports
         _say_ports(ports, numbers)
         await group.start(_obey, worker, told)
         group.start_soon(keep_signals, SIGNALS)
+        group.start_soon(_settle_in, told)
         if doubtful:
             group.start_soon(_warn, told, target, doubtful)
         code = await _work(worker, told)
@@ -107,6 +109,11 @@ async def _obey(worker: Worker, told: _Told, *, task_status: TaskStatus[None]) -
                 logger.info("%s again: giving back what runs", each.name)
                 worker.stop(now=True)
                 end_in_time(HURRY_SECONDS)  # the application's lifespan may hang
+
+
+async def _settle_in(told: _Told) -> None:
+    await told.is_at_work.wait()
+    spare_what_stays()
 
 
 async def _warn(told: _Told, target: Target, doubtful: Collection[str]) -> None:

@@ -21,6 +21,11 @@ class ThreadLimits:
         self._taken: Counter[str] = Counter()
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
 
+    @property
+    def are_set(self) -> bool:
+        """Whether there is any."""
+        return self.most is not None or any(each.threads is not None for each in self._queues.values())
+
     def of(self, queue: str) -> int | None:
         """The limit of a queue, None without one."""
         settings = self._queues.get(queue)

@@ -68,8 +68,8 @@ def finish_done(connection: sa.Connection, done: Sequence[Done], *, worker_id: i
     outcomes = [each.outcome for each in ordered]
     binds = {
         "worker_id": worker_id,
-        "ids": _text_of(each.id for each in ordered),
-        "attempts": _text_of(each.attempt for each in ordered),
+        "ids": _text_of([each.id for each in ordered]),
+        "attempts": _text_of([each.attempt for each in ordered]),
         "outcomes": outcomes if any(outcomes) else None,
         "keep": keep.total_seconds(),
     }
@@ -182,7 +182,7 @@ def announce(connection: sa.Connection, positions: Iterable[Position], *, channe
         connection.execute(statements.announce(), binds)
 
 
-def _text_of(numbers: Iterable[int]) -> str:
+def _text_of(numbers: list[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"
 
 

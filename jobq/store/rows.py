@@ -11,7 +11,7 @@ import sqlalchemy as sa
 def raw_rows(
     connection: sa.Connection, statement: sa.Executable, binds: Mapping[str, Any]
 ) -> Sequence[tuple[Any, ...]]:
-    """Plain tuples, for statements of very many rows: SQLAlchemy's rows with their names would cost more than the rest."""
+    """Plain tuples, for statements of very many rows: SQLAlchemy's own, with names, would cost more than the rest."""
     result = connection.execute(statement, binds)
     cursor = result.cursor
     assert cursor is not None

@@ -18,7 +18,7 @@ class ThreadRoom:
         executor = executors.get("thread")
         self._executor = executor if isinstance(executor, ThreadExecutor) else None
         self._limits = ThreadLimits() if self._executor is None else self._executor.limits
-        self._handlers = handlers
+        self._needing = {kind for kind, each in handlers.items() if each.executor == "thread" and self._limits.are_set}
         self._held: Counter[str] = Counter()
         self.on_room: Callable[[str], None] = lambda _queue: None  # a queue or the worker was full, and has room again
         if self._executor is not None:
@@ -41,16 +41,16 @@ class ThreadRoom:
 
     def without(self, kinds: Collection[str]) -> list[str]:
         """Those of the kinds that need no thread."""
-        return [kind for kind in kinds if not self._needs(kind)]
+        return [kind for kind in kinds if kind not in self._needing]
 
     def hold(self, job: Claimed) -> None:
         """A job was claimed."""
-        if self._needs(job.kind):
+        if job.kind in self._needing:
             self._held[job.queue] += 1
 
     def release(self, job: Claimed) -> None:
         """It has ended, or goes on without its handler."""
-        if not self._needs(job.kind):
+        if job.kind not in self._needing:
             return
         was_full = self.part_of_queue(job.queue, 1) == 0 or self.is_full
         self._held[job.queue] -= 1
@@ -61,9 +61,6 @@ class ThreadRoom:
         """Whether all threads of the worker, or of this queue, are those of handlers that were left behind."""
         lost = self._left_behind()
         return lost.total() == self._limits.most or lost[queue] == self._limits.of(queue)
-
-    def _needs(self, kind: str) -> bool:
-        return self._executor is not None and self._handlers[kind].executor == "thread"
 
     def _left_behind(self) -> Counter[str]:
         return Counter() if self._executor is None else Counter(self._executor.left_behind.values())

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 import jobq
 from jobq.urls import normalize
+from jobq.worker.collector import spare_what_stays
 
 app = jobq.App()
 
@@ -102,7 +103,8 @@ class Jobq(Peer):
     async def _work(self) -> None:
         worker = jobq.Worker(app, self.engine, concurrency=self.concurrency)
         async with anyio.create_task_group() as group:
-            group.start_soon(worker.run)
+            await group.start(worker.run)
+            spare_what_stays()  # as `jobq run` does
             with anyio.open_signal_receiver(signal.SIGTERM) as signals:
                 async for _ in signals:
                     worker.stop()

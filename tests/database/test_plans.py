@@ -30,7 +30,7 @@ BY_LANE = ["claim", "sweep", "claim_head", "claim_some", "stats"]
 BY_ID = ["complete", "complete_one", "put_back", "give_back", "beat", "get", "list_newest"]
 CROWD = """
     INSERT INTO jobq.jobs (queue, kind, run_at)
-    SELECT 'q7', '{}', now() - interval '1 day' FROM generate_series(1, 5000)
+    SELECT 'q7', '{}', now() - interval '1 day' + n * 7919 % 5000 * interval '1 s' FROM generate_series(1, 5000) n
 """
 ENDED = ["get", "list_newest"]
 SEEDED = [
@@ -113,7 +113,7 @@ def test_a_sort_of_the_backlog_would_be_seen(engines: dict[str, sa.Engine]) -> N
 def test_a_walk_through_what_a_claim_cannot_take_would_be_seen(engines: dict[str, sa.Engine]) -> None:
     (case,) = (case for case in CASES if case.run is claim)
 
-    assert pages_a_job(executed(engines["few"], case, MODES[0], CROWD.format("odd"))) > case.pages
+    assert pages_a_job(executed(engines["few"], case, MODES[0], CROWD.format("odd"))) > 2 * case.pages
 
 
 @pytest.mark.parametrize("value", ["on", "off"])
@@ -142,7 +142,7 @@ def executed(engine: sa.Engine, case: Case, mode: str, *seeds: str) -> tuple[int
     with exclusive(_lock(f"{engine.url.database}")), engine.connect() as connection:  # one locks what others skip
         held = _held(connection)
         for seed in seeds:
-            connection.exec_driver_sql(seed)
+            connection.exec_driver_sql(seed, execution_options={"no_parameters": True})  # % is %
         for setting, value in {**case.settings, "plan_cache_mode": mode}.items():
             connection.exec_driver_sql(f"SET LOCAL {setting} = '{value}'")
         with explained(connection) as plans:

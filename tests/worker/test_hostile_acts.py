@@ -61,7 +61,11 @@ IN_NO_LOOP = {
     "awaitable_result": "err: jobq.outcomes.Permanent: a plain handler returned an awaitable",
 }
 ACTS: dict[str, dict[str, str | None]] = {
-    "loop": {**IN_A_LOOP, "stop_the_loop": "err: RuntimeError: a handler may not stop the event loop"},
+    "loop": {
+        **IN_A_LOOP,
+        "cancel_itself_and_return": "ok: as if nothing was",
+        "stop_the_loop": "err: RuntimeError: a handler may not stop the event loop",
+    },
     "thread": {**IN_NO_LOOP, "take_a_signal": "err: ValueError: signal only works in main thread"},
     "process": {**IN_NO_LOOP, "take_a_signal": None},
     "loop.of.a.process": {**IN_A_LOOP, "take_a_signal": None},

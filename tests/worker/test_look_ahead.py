@@ -22,7 +22,7 @@ class Scene:
 
     def __init__(self, bench: Bench, app: jobq.App) -> None:
         self.bench, self.app = bench, app
-        self.gate, self.began = Gate(), Effects()
+        self.gate, self.began, self.number = Gate(), Effects(), 0
 
         @app.handler("quick")
         async def quick() -> None: ...
@@ -36,12 +36,18 @@ class Scene:
 
     def fill(self, number: int = 50) -> None:
         """First the quick ones, then the slow ones, which come into the same look-ahead."""
+        self.number = number
         self.bench.enqueue_many(self.quick, QUICK)
         self.bench.enqueue_many(self.slow.options(queue="default", priority=1), number)
 
     async def until_ahead(self, worker: jobq.Worker, number: int = 1) -> None:
         await self.gate.until_waiting(SLOTS)
         await eventually(lambda: worker.stats().held >= SLOTS + number, "jobs being claimed ahead")
+
+    async def until_urgent(self, worker: jobq.Worker) -> None:
+        """Until the worker has the urgent job too, or nothing waits any more: after half a second all else goes back."""
+        all_of_them = QUICK + self.number + 1
+        await eventually(lambda: worker.stats().claimed == all_of_them or worker.stats().held == SLOTS, "its claim")
 
     def running(self) -> int:
         return len(self.bench.execute(sa.select(jobs.c.id).where(jobs.c.worker_id.is_not(None))))
@@ -58,7 +64,7 @@ async def test_an_urgent_job_starts_with_the_next_free_slot(bench: Bench, scene:
         await bench.until_listening()
         await scene.until_ahead(worker)
         bench.enqueue(scene.slow.options(priority=0), name="urgent")
-        await eventually(lambda: _is_held(bench), "its claim")
+        await scene.until_urgent(worker)
         scene.gate.open()
         await scene.began.until(SLOTS + 1)
         assert scene.began.seen[SLOTS] == "urgent"
@@ -69,7 +75,7 @@ async def test_an_urgent_job_that_nobody_tells_of_is_found_by_the_poll(bench: Be
     async with bench.working(scene.app, concurrency=SLOTS, listen=False) as worker:
         await scene.until_ahead(worker)
         bench.add("slow", queue="slow", priority=0, args={"name": "urgent"})
-        await eventually(lambda: _is_held(bench), "its claim")
+        await scene.until_urgent(worker)
         scene.gate.open()
         await scene.began.until(SLOTS + 1)
         assert scene.began.seen[SLOTS] == "urgent"
@@ -144,8 +150,3 @@ async def test_nothing_is_claimed_ahead_where_a_dead_worker_makes_jobs_dead(benc
         assert worker.stats().held == SLOTS
         scene.gate.open()
         await bench.until_all_ended()
-
-
-def _is_held(bench: Bench) -> bool:
-    urgent = jobs.c.worker_id.is_not(None), jobs.c.priority == 0
-    return bool(bench.execute(sa.select(jobs.c.id).where(*urgent)))

@@ -54,7 +54,7 @@ async def test_whoever_waits_is_told_of_the_end(bench: Bench, app: jobq.App, mon
     assert [(job.id, job.state, job.outcome, job.result) for job in answers] == [
         (id_, State.DONE, "ok: sent", {"to": 7})
     ]
-    assert not bench.execute("SELECT FROM pg_stat_activity WHERE application_name = 'jobq wait'")
+    await eventually(lambda: not listens(bench), "the end of its connection")
 
 
 async def test_a_wait_that_began_before_the_job_was_claimed_is_told_too(

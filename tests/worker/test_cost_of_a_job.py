@@ -1,0 +1,58 @@
+"""What a job costs the worker: calls, counted, since times differ from run to run."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from bench import Bench, eventually
+
+import jobq
+
+pytestmark = pytest.mark.anyio
+OURS = str(Path(jobq.__file__).parent)
+FEW, MANY = 400, 2_400
+MOST_CALLS = 45.0  # of jobq's own functions for one job, from its row to its end
+
+
+class Calls:
+    """Counts the calls of jobq's functions in this thread."""
+
+    def __init__(self) -> None:
+        self.by_function: Counter[str] = Counter()
+
+    def __enter__(self) -> Calls:
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _note(self, frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(OURS):
+            self.by_function[frame.f_code.co_qualname if sys.version_info >= (3, 11) else frame.f_code.co_name] += 1
+
+
+async def test_a_quick_job_costs_no_more_calls_than_it_did(bench: Bench, app: jobq.App) -> None:
+    @app.handler("noop")
+    async def noop() -> None: ...
+
+    few, many = [await calls_of(bench, app, noop, number) for number in (FEW, MANY)]
+
+    for_one = {name: (many[name] - few[name]) / (MANY - FEW) for name in many}
+    dearest = sorted(for_one.items(), key=lambda item: -item[1])[:60]
+    assert sum(for_one.values()) < MOST_CALLS, dearest
+    assert sum(for_one.values()) > MOST_CALLS / 2, "the bound is far from what a job costs: lower it"
+
+
+async def calls_of(bench: Bench, app: jobq.App, handler: jobq.Kind[Any], number: int) -> Counter[str]:
+    """Of a worker that runs so many jobs, from its start to its end."""
+    bench.enqueue_many(handler, number)
+    with Calls() as calls:
+        async with bench.working(app, concurrency=20, listen=False) as worker:
+            await eventually(lambda: worker.stats().ok == number, "the last job")
+    return calls.by_function
