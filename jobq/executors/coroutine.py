@@ -21,7 +21,10 @@ class CoroutineExecutor:
     async def run(self, call: Call) -> Ended:
         enter(call.context)
         try:
-            return check_value(await (self._inside(call) if call.around else _awaited(call)))
+            if call.around:
+                return check_value(await self._inside(call))
+            value = call.function(**call.arguments)
+            return check_value(await value if type(value) is CoroutineType else await _awaited(value))
         except asyncio.CancelledError as error:
             if call.context.cancelled:
                 raise
@@ -32,15 +35,12 @@ class CoroutineExecutor:
     async def _inside(self, call: Call) -> Any:
         async with AsyncExitStack() as stack:
             await enter_all_async(stack, call.around)
-            return await _awaited(call)
+            return await _awaited(call.function(**call.arguments))
 
     async def close(self) -> None:
         return None
 
 
-async def _awaited(call: Call) -> Any:
+async def _awaited(value: Any) -> Any:
     """A plain wrapper around an async function hands on its awaitable, or has run it already."""
-    value = call.function(**call.arguments)
-    if type(value) is CoroutineType:
-        return await value
     return await value if inspect.isawaitable(value) else value

@@ -6,13 +6,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
+from functools import partial
 from time import monotonic
 from typing import Any
 
 import anyio
 
 from jobq.context import Context, Transaction
-from jobq.errors import ArgsError
 from jobq.executors import Call, Executor
 from jobq.model import Claimed, State
 from jobq.queue_settings import QueueSettings
@@ -203,27 +203,23 @@ class Runner:
 
     async def _attempt(self, held: Held) -> None:
         try:
-            ended = await self._run(held)
+            ended = await self._executors[held.handler.executor].run(self._call_of(held))
         except asyncio.CancelledError:
             ended = _cancelled()
-        except BaseException as error:  # an executor of the user's that broke its promise
+        except BaseException as error:  # args that do not fit; an executor of the user's that broke its promise
             ended = Ended(error=error)
         self._settle(held, ended)
 
-    async def _run(self, held: Held) -> Ended:
-        try:
-            arguments = held.handler.codec.decode(held.job.args)
-        except ArgsError as error:
-            return Ended(error=error)
-        held.context = Context(
-            held.view,
-            self.state,
-            lambda: self._open_transaction(held),
-            meta=held.job.meta,
-            report=lambda name, text: self._report(held.fence, name, text),
-        )
-        call = Call(held.handler.function, arguments, held.context, self._around, HeldAttempt(held, self._hooks))
-        return await self._executors[held.handler.executor].run(call)
+    def _call_of(self, held: Held) -> Call:
+        """Raises: ArgsError."""
+        job, handler = held.job, held.handler
+        arguments = handler.codec.decode(job.args)
+        opened, report = partial(self._open_transaction, held), partial(self._note, held)
+        held.context = Context(held.view, self.state, opened, meta=job.meta, report=report)
+        return Call(handler.function, arguments, held.context, self._around, HeldAttempt(held, self._hooks))
+
+    def _note(self, held: Held, name: str, text: str) -> None:
+        self._report(held.fence, name, text)
 
     def _settle(self, held: Held, ended: Ended) -> None:
         """Decide a job's end, once: when its task ends, or when that has been waited for long enough."""

@@ -45,7 +45,7 @@ class Scene:
         await eventually(lambda: worker.stats().held >= SLOTS + number, "jobs being claimed ahead")
 
     async def until_urgent(self, worker: jobq.Worker) -> None:
-        """Until the worker has the urgent job too, or nothing waits any more: after half a second all else goes back."""
+        """Until the worker has the urgent job too, or nothing waits: after half a second all goes back."""
         all_of_them = QUICK + self.number + 1
         await eventually(lambda: worker.stats().claimed == all_of_them or worker.stats().held == SLOTS, "its claim")
 
