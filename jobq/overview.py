@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -10,7 +9,7 @@ from typing import Any
 
 from jobq.bind import Bind, connection_of
 from jobq.model import Progress
-from jobq.reading import progress_of
+from jobq.reading import parsed, progress_of, span_of
 from jobq.report import READY_LIMIT, Stats, WorkerRow, worker_of
 from jobq.statements import running as statements
 from jobq.store.counting import ROOM, counts
@@ -21,7 +20,10 @@ SHOWN = 500
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job that runs. `worker` None: its worker's row is gone, and it is about to be given to another."""
+    """A job that runs. `worker` None: its worker's row is gone, and it is about to be given to another.
+
+    timeout: its own, or that of its handler; one of `app.queue(...)` is known to workers alone.
+    """
 
     id: int
     queue: str
@@ -93,20 +95,18 @@ def _member(row: Mapping[Any, Any], runs: int) -> Member:
 
 
 def _job(row: Mapping[Any, Any], worker: str | None) -> RunningJob:
-    names = ("id", "queue", "kind", "priority", "attempt", "worker_id", "timeout")
+    names = ("id", "queue", "kind", "priority", "attempt", "worker_id")
     began = row["attempted_at"] or row["read_at"]
     return RunningJob(
         **{name: row[name] for name in names},
         worker=worker,
         runs_for=max(row["read_at"] - began, timedelta(0)),
+        timeout=span_of(parsed(row["timeout"])) or row["timeout_of_kind"],
         progress=_progress(row["progress"], row["attempt"]),
     )
 
 
 def _progress(text: str | None, attempt: int) -> Progress | None:
     """Of this attempt: what an earlier one has said is no longer so. None for what jobq has not written."""
-    try:
-        found = progress_of(json.loads(text)) if text is not None else None
-    except (ValueError, RecursionError):
-        return None
+    found = progress_of(parsed(text))
     return found if found is not None and found.attempt in (attempt, 0) else None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import isfinite
 from typing import Any
 
+from jobq.backoff import LONGEST
 from jobq.codec.form import Misfit
 from jobq.codec.text import may_be_deep
 from jobq.codec.walk import inspect_tree
@@ -22,9 +23,9 @@ def job_of(row: Mapping[Any, Any]) -> Job:
         "args": object_of(row.get("args")),
         "meta": meta,
         "errors": failures_of(row.get("errors"), otherwise_at=row["created_at"]),
-        "progress": progress_of(meta.get(PROGRESS) or _parsed(row.get(PROGRESS))),
+        "progress": progress_of(meta.get(PROGRESS) or parsed(row.get(PROGRESS))),
         "checkpoint": found if isinstance(found := meta.get(CHECKPOINT), dict) else None,
-        "result": _parsed(row.get("result")),
+        "result": parsed(row.get("result")),
     }
     return Job(**{**row, **decoded, "state": State(row["state"])})
 
@@ -43,12 +44,19 @@ def progress_of(value: Any) -> Progress | None:
     )
 
 
+def span_of(value: Any) -> timedelta | None:
+    """The span that `meta` says in seconds, such as a job's own timeout; None for what makes no sense."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= LONGEST.total_seconds():
+        return None
+    return timedelta(seconds=value)
+
+
 def object_of(text: str | None) -> dict[str, Any] | None:
     """The JSON object, None for what no enqueue would have taken: jsonb holds longer numbers and deeper nesting.
 
     How deep Python itself reads differs from version to version.
     """
-    value = _parsed(text)
+    value = parsed(text)
     if not isinstance(value, dict):
         return None
     try:
@@ -63,7 +71,7 @@ def failures_of(text: str | None, *, otherwise_at: datetime) -> tuple[Failure, .
     """The failed attempts that a row keeps; one that is not as jobq writes it is shown as it stands."""
     if text is None:
         return ()
-    value = _parsed(text)
+    value = parsed(text)
     entries = value if isinstance(value, list) else [text]
     return tuple(_failure(entry, otherwise_at) for entry in entries)
 
@@ -82,7 +90,8 @@ def _failure(entry: Any, otherwise_at: datetime) -> Failure:
     )
 
 
-def _parsed(text: str | None) -> Any:
+def parsed(text: str | None) -> Any:
+    """What JSON text says, None for what Python cannot read: jsonb holds longer numbers and deeper nesting."""
     try:
         return None if text is None else json.loads(text, parse_float=_finite)
     except (ValueError, RecursionError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -12,12 +13,13 @@ from jobq.statements.stats import lanes
 from jobq.tables import jobs, kinds, leader, workers
 
 _NOW = sa.func.now()
+OF_META = ("progress", "timeout")
 PLAIN = ("id", "queue", "kind", "priority", "attempt", "worker_id", "attempted_at", "run_at")
 
 
 @cache
 def running() -> sa.Executable:
-    """The jobs of a queue that have run longest, each with its timeout, its progress (as JSON text), and two counts.
+    """The jobs of a queue that have run longest, each with two counts, and as JSON text its progress and own timeout.
 
     The first `shown` by `place`, and besides them the first of each worker. running_here: how
     many run in the queue, or in all others (`is_here` tells which); running_there: how many the job's worker runs, of
@@ -33,7 +35,7 @@ def running() -> sa.Executable:
         sa.func.count().over(partition_by=there).label("running_there"),
     ).subquery("ranked")
     is_shown = sa.and_(ranked.c.is_here, ranked.c.place <= param("shown", sa.Integer))
-    found = sa.select(*ranked.c, kinds.c.timeout, _NOW.label("read_at"))
+    found = sa.select(*ranked.c, kinds.c.timeout.label("timeout_of_kind"), _NOW.label("read_at"))
     found = found.outerjoin_from(ranked, kinds, kinds.c.kind == ranked.c.kind)
     return found.where(sa.or_(is_shown, ranked.c.place_there == ONE)).order_by(ranked.c.place)
 
@@ -57,13 +59,12 @@ def _front() -> sa.Subquery:
     here = (jobs.c.queue == lane.c.queue, jobs.c.priority == lane.c.priority, jobs.c.run_at <= _NOW)
     some = sa.select(*[jobs.c[name] for name in PLAIN], jobs.c.meta).where(*here)
     first = some.order_by(jobs.c.run_at).limit(param("most", sa.Integer)).correlate(lane).subquery("first")
-    progress = first.c.meta.op("->", return_type=JSONB)(sa.literal_column("'progress'", sa.Text))
-    told = [first.c[name] for name in PLAIN]
-    runs = (
-        sa.select(*told, sa.cast(progress, sa.Text).label("progress"))
-        .where(first.c.worker_id.is_not(None))
-        .correlate(lane)
-        .lateral("runs")
-    )
+    told = [*(first.c[name] for name in PLAIN), *(_said(first.c.meta, name) for name in OF_META)]
+    runs = sa.select(*told).where(first.c.worker_id.is_not(None)).correlate(lane).lateral("runs")
     is_here = sa.or_(only.is_(None), lane.c.queue == only).label("is_here")
     return sa.select(*runs.c, is_here).select_from(lane.join(runs, sa.true())).subquery("front")
+
+
+def _said(meta: sa.ColumnElement[Any], name: str) -> sa.Label[str]:
+    said = meta.op("->", return_type=JSONB)(sa.literal_column(f"'{name}'", sa.Text))
+    return sa.cast(said, sa.Text).label(name)

@@ -10,10 +10,10 @@ from enum import Enum
 from time import monotonic
 from typing import Any
 
-from jobq.backoff import LONGEST
 from jobq.context import Context, CurrentJob, view_of
 from jobq.model import Claimed
 from jobq.queue_settings import QueueSettings
+from jobq.reading import span_of
 from jobq.store.ending import Fence
 
 
@@ -134,12 +134,6 @@ def _own_options(job: Claimed) -> tuple[timedelta | None, timedelta | None]:
     """What the row itself says of timeout and keep (seconds in `meta`); what makes no sense is not there."""
     try:
         meta = json.loads(job.meta)
-        return _span(meta.get("timeout")), _span(meta.get("keep"))
+        return span_of(meta.get("timeout")), span_of(meta.get("keep"))
     except (ValueError, RecursionError, AttributeError):
         return None, None
-
-
-def _span(value: Any) -> timedelta | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= LONGEST.total_seconds():
-        return None
-    return timedelta(seconds=value)

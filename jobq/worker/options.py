@@ -65,6 +65,7 @@ class WorkerOptions:
             DatabaseUrl(),
             "Hear of new jobs here: the server's own URL, where a pooler is in between.",
             unset="the database URL",
+            metavar="URL",
             in_project=False,
         ),
     ] = None
@@ -75,7 +76,8 @@ class WorkerOptions:
         int | None, Spec(Whole(1, 10**9), "Replace a child after so many jobs.", unset="never")
     ] = None
     max_memory_per_child: Annotated[
-        int | None, Spec(Whole(16, 1 << 30), "End a job whose child uses more memory.", unset="no limit", metavar="MIB")
+        int | None,
+        Spec(Whole(16, 1 << 30), "End a job whose child uses more memory, in MiB.", unset="no limit", metavar="MIB"),
     ] = None
     threads: Annotated[
         int | None,

@@ -103,7 +103,7 @@ class Text:
 class Names:
     """A list of names of queues, one or more."""
 
-    allowed: str = "names of 1 to 63 letters, digits and _ . - : /"
+    allowed: str = 'a list of names, such as ["email", "default"]'
 
     def fault(self, name: str, value: object) -> Fault | None:
         if isinstance(value, str | bytes) or not isinstance(value, Sequence):

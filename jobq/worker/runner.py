@@ -30,6 +30,7 @@ logger = logging.getLogger("jobq.worker")
 
 PATIENCE_SECONDS = 1.0  # what a stopped handler has for its own clean-up before it is left behind
 UNSAID = QueueSettings()
+MOST_A_TURN = 20  # quick jobs in one turn of the event loop: a quarter of a millisecond
 LONGEST_WAIT = 0.5  # for a slot, of a job that was claimed ahead
 NOW = timedelta(0)
 STILL_RUNNING = timedelta(seconds=5)  # how long a job waits whose former attempt still runs in this process
@@ -80,6 +81,7 @@ class Runner:
         self._buffer = Buffer()
         self._pace = Pace()
         self._running: set[Held] = set()
+        self._starting: set[Held] = set()  # of those that run, whose task has not had its first step
         self._left_behind: dict[int, asyncio.Task[Any]] = {}
         self._idle = anyio.Event()
         self._is_closing = False
@@ -188,7 +190,8 @@ class Runner:
         return held
 
     def _start_next(self) -> None:
-        while len(self._running) < self._concurrency and not self._is_closing:
+        """As many as there are slots for, a few in each turn of the event loop: between turns it looks at connections."""
+        while len(self._running) < self._concurrency and len(self._starting) < MOST_A_TURN and not self._is_closing:
             held = self._buffer.take()
             if held is None:
                 return
@@ -197,11 +200,14 @@ class Runner:
     def _start(self, held: Held) -> None:
         held.started = monotonic()
         self._running.add(held)
+        self._starting.add(held)
         job = held.job
         held.task = asyncio.get_running_loop().create_task(self._attempt(held), name=f"jobq {job.kind} {job.id}")
         self._set_timeout(held)
 
     async def _attempt(self, held: Held) -> None:
+        self._starting.discard(held)
+        self._start_next()
         try:
             ended = await self._executors[held.handler.executor].run(self._call_of(held))
         except asyncio.CancelledError:
@@ -229,10 +235,13 @@ class Runner:
         if held.timers:
             held.cancel_timers()
         self._running.discard(held)
+        self._starting.discard(held)  # where it was cancelled before its first step
         self.threads.release(held.job)
         self._pace.ended(monotonic() - held.started)
         self._settler.settle(held, ended)
-        if held.stop is not None and self._is_left_behind(held.job.id):
+        if held.stop is None:
+            held.context = None  # it leads back to what holds it: only the collector would free the two
+        elif self._is_left_behind(held.job.id):
             self._note_left_behind(held, held.stop)
         self._start_next()
         if self.wants_room and self.room:

@@ -96,6 +96,12 @@ def test_every_fault_of_every_source_is_named_with_its_place_and_what_is_allowed
     assert "sek" not in "".join(settings.faults)
 
 
+def test_one_name_without_brackets_is_no_list() -> None:
+    (fault,) = merged({"queues": "email"}).faults
+
+    assert fault.endswith("""queues must be a list of names, such as ["email", "default"], got 'email'""")
+
+
 def test_what_a_later_source_says_rightly_does_not_hide_what_an_earlier_one_says_wrongly() -> None:
     assert merged({"concurrency": 0}, concurrency="5").faults == [f"{FILE} must be from 1 to 10000, got 0"]
 
