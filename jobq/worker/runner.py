@@ -32,6 +32,7 @@ PATIENCE_SECONDS = 1.0  # what a stopped handler has for its own clean-up before
 UNSAID = QueueSettings()
 MOST_A_TURN = 20  # quick jobs in one turn of the event loop: a quarter of a millisecond
 LONGEST_WAIT = 0.5  # for a slot, of a job that was claimed ahead
+CAREFUL_SECONDS = 10.0  # without claiming ahead, once that brought a job which may not fail once more
 NOW = timedelta(0)
 STILL_RUNNING = timedelta(seconds=5)  # how long a job waits whose former attempt still runs in this process
 
@@ -80,6 +81,7 @@ class Runner:
         self._may_wait = not any(handler.settings.on_interrupt == "fail" for handler in handlers.values())
         self._buffer = Buffer()
         self._pace = Pace()
+        self._careful_until = 0.0
         self._running: set[Held] = set()
         self._starting: set[Held] = set()  # of those that run, whose task has not had its first step
         self._left_behind: dict[int, asyncio.Task[Any]] = {}
@@ -97,7 +99,8 @@ class Runner:
 
         None while more than half of those claimed ahead still wait: claims are to be few and large.
         """
-        ahead = self._pace.ahead(self._concurrency) if self._may_wait else 0
+        is_careful = not self._may_wait or monotonic() < self._careful_until
+        ahead = 0 if is_careful else self._pace.ahead(self._concurrency)
         if self._is_closing or 2 * len(self._buffer) > ahead:
             return 0
         return max(0, self._concurrency + ahead - len(self._running) - len(self._buffer))
@@ -118,6 +121,7 @@ class Runner:
 
         One that still runs here from an earlier attempt waits until that has ended.
         """
+        has_last = False
         for job in jobs:
             earlier = self._held.get(job.id)
             held = self._hold(job)
@@ -129,12 +133,19 @@ class Runner:
                 self._completer.add(held, _put_off(held), Verdict(State.PENDING))
             else:
                 self._buffer.put(held)
+                has_last |= held.is_last
         self._start_next()
+        if has_last and len(self._buffer) > self._concurrency - len(self._running):
+            self._careful_until = monotonic() + CAREFUL_SECONDS
+            self._give_back(lambda held: held.is_last)
         self._watch_age()
 
     def hand_back(self, queue: str | None = None) -> None:
         """Give back the jobs that wait for a slot, of one queue or all."""
-        for held in self._buffer.remove(lambda held: queue is None or held.job.queue == queue):
+        self._give_back(lambda held: queue is None or held.job.queue == queue)
+
+    def _give_back(self, which: Callable[[Held], bool]) -> None:
+        for held in self._buffer.remove(which):
             self._let_go(held)
             if held.job.slot is None:
                 self._completer.give_back(held)
@@ -190,7 +201,7 @@ class Runner:
         return held
 
     def _start_next(self) -> None:
-        """As many as there are slots for, a few in each turn of the event loop: between turns it looks at connections."""
+        """As many as there are slots for, few in a turn of the event loop: between turns it looks at connections."""
         while len(self._running) < self._concurrency and len(self._starting) < MOST_A_TURN and not self._is_closing:
             held = self._buffer.take()
             if held is None:
