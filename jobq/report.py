@@ -96,7 +96,7 @@ class WorkerRow:
     """A worker's row. One whose lease ran out is not `alive`: its jobs are about to be given to others.
 
     `is_leader`: it is the one that cleans and sums up. `left_behind`: handlers that it could not stop and that still
-    run there, by its last beat.
+    run there, by its last beat. `running`: what it holds, with those that it has claimed ahead of free slots.
     """
 
     id: int

@@ -40,9 +40,9 @@ def progress_json(fraction: float, message: str, *, attempt: int) -> str:
 
 def checkpoint_json(state: Mapping[str, Any]) -> str:
     """Raises: ArgsError, which names the place, for what is no JSON object or longer than 64 KiB."""
-    if not isinstance(state, dict):
+    if not isinstance(state, Mapping):
         raise ArgsError(CHECKPOINT, f"expected a dict, got {type(state).__name__}")
-    return json_text(state, path=CHECKPOINT, most_bytes=MOST_BYTES)
+    return json_text(state if isinstance(state, dict) else dict(state), path=CHECKPOINT, most_bytes=MOST_BYTES)
 
 
 def merged(reports: Mapping[str, str]) -> str:

@@ -99,7 +99,7 @@ def check_value(value: Any) -> Ended:
         close = getattr(value, "close", None)
         if close is not None:
             close()  # else Python warns that it was never awaited
-        return Ended(error=Permanent("a plain handler returned an awaitable: declare it with async def"))
+        return Ended(error=Permanent("the handler returned an awaitable, not its value: await it, in an async def"))
     return Ended(error=Permanent(f"a handler returns None, a str or an Outcome, this one {type(value).__name__}"))
 
 

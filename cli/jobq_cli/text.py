@@ -32,6 +32,14 @@ def number(count: int, *, more: bool = False) -> str:
     return f"{count}+" if more else str(count)
 
 
+def load(running: int, concurrency: int | None) -> str:
+    """`3/20`; `20/20 +849`: it has claimed so many ahead of free slots."""
+    if concurrency is None:
+        return f"{running}/-"
+    ahead = running - concurrency
+    return f"{concurrency}/{concurrency} +{ahead}" if ahead > 0 else f"{running}/{concurrency}"
+
+
 def per_second(rate: float) -> str:
     """`12.3`, `0.03`; a slow queue is not a still one."""
     return f"{rate:.2f}" if 0 < rate < 0.1 else f"{rate:.1f}"

@@ -48,6 +48,8 @@ def _running(facts: Facts) -> Reason:
     since = f"since {moment(job.attempted_at)}, {ago(job.attempted_at, facts.now)}"
     if worker is not None and worker.lease_until > facts.now:
         beat = f"whose last beat was {ago(worker.last_beat, facts.now)}"
+        if worker.ahead:
+            beat += f" and which holds {worker.running} and runs {worker.concurrency} at a time: it may wait there"
         return Reason(
             Cause.RUNNING,
             f"runs {since}: attempt {job.attempt}, held by worker {worker.name}, {beat}",

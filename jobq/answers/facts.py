@@ -66,6 +66,11 @@ class WorkerFacts:
     def is_full(self) -> bool:
         return self.concurrency is not None and self.running >= self.concurrency
 
+    @property
+    def ahead(self) -> int:
+        """How many it holds beyond those that it runs at a time."""
+        return 0 if self.concurrency is None else max(0, self.running - self.concurrency)
+
 
 @dataclass(frozen=True, slots=True)
 class SlotFacts:

@@ -210,8 +210,12 @@ def _room(facts: Facts) -> str:
     able = _able(facts)
     if not able:
         return ""
-    full = some(f"{one.name} runs {one.running} of {one.concurrency or '-'}" for one in able)
-    return f" ({full})"
+    return f" ({some(map(_load, able))})"
+
+
+def _load(worker: WorkerFacts) -> str:
+    runs = f"{worker.name} runs {worker.running - worker.ahead} of {worker.concurrency or '-'}"
+    return f"{runs} and has claimed {worker.ahead} ahead" if worker.ahead else runs
 
 
 def _count(before: int) -> str:

@@ -204,6 +204,7 @@ class Assembly:
             open_transaction=transactions.open,
             settle=transactions.settle,
             report=self.reporter.note,
+            lease=self.lease,
         )
 
     def _listener(self, setting: Setting) -> Listener:

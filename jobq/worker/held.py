@@ -62,6 +62,11 @@ class Held:
         return view_of(self.job, max_attempts=self.max_attempts)
 
     @property
+    def is_last(self) -> bool:
+        """One failure more, its worker's death too, and it is dead."""
+        return self.job.failures + 1 >= self.max_attempts
+
+    @property
     def fence(self) -> Fence:
         return Fence(self.job.id, self.job.attempt, self.job.worker_id)
 

@@ -23,6 +23,7 @@ class Lease:
         self.length = length
         self.clock = clock
         self.worker_id: int | None = None
+        self._seconds = length.total_seconds()
         self._good_from = 0.0
 
     def begin(self, worker_id: int, *, sent_at: float) -> None:
@@ -42,10 +43,9 @@ class Lease:
     @property
     def seconds_left(self) -> float:
         """Until the lease has run out if no beat succeeds; a whole lease's time while there is no id."""
-        length = self.length.total_seconds()
-        return length if self.worker_id is None else length - (self.clock() - self._good_from)
+        return self._seconds if self.worker_id is None else self._seconds - (self.clock() - self._good_from)
 
     @property
     def has_run_out(self) -> bool:
         """Whether there is an id, and no beat of it has succeeded for a whole lease."""
-        return self.seconds_left <= 0
+        return self.worker_id is not None and self.clock() - self._good_from >= self._seconds

@@ -70,7 +70,12 @@ class WorkerOptions:
         ),
     ] = None
     processes: Annotated[
-        int | None, Spec(Whole(1, 1_000), 'Children for handlers with executor="process".', unset="as many as cores")
+        int | None,
+        Spec(
+            Whole(1, 1_000),
+            'Children for executor="process"; for "dask", those of a cluster on this machine.',
+            unset="as many as cores",
+        ),
     ] = None
     max_jobs_per_child: Annotated[
         int | None, Spec(Whole(1, 10**9), "Replace a child after so many jobs.", unset="never")

@@ -22,6 +22,7 @@ from jobq.worker.attempt import HeldAttempt, Hooks
 from jobq.worker.buffer import Buffer
 from jobq.worker.completer import Completer
 from jobq.worker.held import TAKEN, Held, HeldJobs, Stop, held_of
+from jobq.worker.lease import Lease
 from jobq.worker.pace import Pace
 from jobq.worker.settler import Settler
 from jobq.worker.threads import ThreadRoom
@@ -60,6 +61,7 @@ class Runner:
         open_transaction: Callable[[Held], Transaction],
         settle: Callable[[Held], Awaitable[bool]],
         report: Callable[[Fence, str, str], None],
+        lease: Lease,
     ) -> None:
         self.threads = threads
         self.state: Any = None  # what the application's lifespan yielded
@@ -75,6 +77,7 @@ class Runner:
         self._concurrency = concurrency
         self._open_transaction = open_transaction
         self._report = report
+        self._lease = lease
         self.on_left_behind: Callable[[str], None] = lambda _queue: None
         self._hooks = Hooks(self._set_timeout, settle)
         # A job that is dead when its worker dies must not be so before it has begun.
@@ -146,11 +149,14 @@ class Runner:
 
     def _give_back(self, which: Callable[[Held], bool]) -> None:
         for held in self._buffer.remove(which):
-            self._let_go(held)
-            if held.job.slot is None:
-                self._completer.give_back(held)
-            else:
-                self._completer.add(held, Ending(held.fence, State.PENDING, slot_wait=NOW), Verdict(State.PENDING))
+            self._give_one_back(held)
+
+    def _give_one_back(self, held: Held) -> None:
+        self._let_go(held)
+        if held.job.slot is None:
+            self._completer.give_back(held)
+        else:
+            self._completer.add(held, Ending(held.fence, State.PENDING, slot_wait=NOW), Verdict(State.PENDING))
 
     def close(self) -> None:
         """Start nothing more, and give back what has not begun."""
@@ -219,6 +225,9 @@ class Runner:
     async def _attempt(self, held: Held) -> None:
         self._starting.discard(held)
         self._start_next()
+        if self._lease.has_run_out:  # where a process that was frozen wakes up, say: others may have the job
+            self._do_not_begin(held)
+            return
         try:
             ended = await self._executors[held.handler.executor].run(self._call_of(held))
         except asyncio.CancelledError:
@@ -226,6 +235,13 @@ class Runner:
         except BaseException as error:  # args that do not fit; an executor of the user's that broke its promise
             ended = Ended(error=error)
         self._settle(held, ended)
+
+    def _do_not_begin(self, held: Held) -> None:
+        self._running.discard(held)
+        held.cancel_timers()
+        self._give_one_back(held)
+        if not self._running:
+            self._idle.set()
 
     def _call_of(self, held: Held) -> Call:
         """Raises: ArgsError."""

@@ -142,11 +142,13 @@ class Settler:
         self._counters.cancelled += is_cancelled
         logger.log(
             logging.INFO if is_cancelled else logging.WARNING,
-            "job %d (%s): %s while attempt %d ran; stopped, nothing is written",
+            "job %d (%s): %s %s attempt %d %s; nothing is written",
             held.job.id,
             held.job.kind,
             "cancelled by hand" if is_cancelled else "lost to another hand",
+            "while" if held.task else "before",
             held.job.attempt,
+            "ran" if held.task else "began",
         )
         if held.job.slot is None or self._keep_slot(held.fence, timedelta(0)):
             self._held.drop(held)

@@ -34,7 +34,7 @@ async def drain(assembly: Assembly, grace: timedelta) -> None:
     """Let end what runs, for the grace time or until the word to hurry, and have all that ended recorded."""
     assembly.runner.close()
     if assembly.runner.running:
-        logger.info("stopping: %d jobs have %s to end", assembly.runner.running, grace)
+        logger.info("stopping: %s for running jobs to end (%d)", grace, assembly.runner.running)
     told_at = assembly.stop.told_at or anyio.current_time()
     with anyio.move_on_after(told_at + grace.total_seconds() - anyio.current_time()):
         await until(assembly.stop.hurry.wait, assembly.runner.ended)
@@ -66,7 +66,7 @@ async def leave(assembly: Assembly) -> None:
             problem = said_briefly(error)
         else:
             assembly.counters.given_back += given
-            logger.info("worker left; %d jobs were given back", given)
+            logger.info("worker left; jobs given back: %d", given)
             return
     assembly.counters.not_given_back += held + is_unclear
     logger.warning("could not leave (%s): %d jobs wait until the lease runs out", problem, held)

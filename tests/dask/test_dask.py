@@ -173,7 +173,7 @@ async def test_handlers_that_a_dask_worker_has_not_are_refused_at_the_start(benc
     other.handler("k", executor="dask")(dask_app.touch)
     worker = jobq.Worker(other, bench.url, dask_scheduler=address, app_path="dask_app:app")
 
-    with pytest.raises(jobq.WorkerError, match=r"no handler for k where .* imports dask_app:app"):
+    with pytest.raises(jobq.WorkerError, match=r"no handler for k where the Dask worker .* imports dask_app:app"):
         await worker.run()
 
 

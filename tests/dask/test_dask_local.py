@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import subprocess
 import sys
 
@@ -12,6 +14,7 @@ from bench import Bench, eventually
 from dask_app import app
 
 from jobq import State
+from jobq.executors.dask import import_distributed
 
 
 @pytest.mark.anyio
@@ -39,3 +42,14 @@ assert [(logger.propagate, logger.handlers) for logger in loggers] == [(True, []
 
 def test_what_dask_logs_goes_where_the_application_says() -> None:
     subprocess.run([sys.executable, "-c", LOGGERS], check=True)
+
+
+def test_a_client_that_is_closed_while_it_looks_for_its_scheduler_leaves_no_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    import_distributed()
+
+    for error in (asyncio.CancelledError(), OSError("refused")):
+        logging.getLogger("distributed.client").error("%s", error, exc_info=error)
+
+    assert [record.getMessage() for record in caplog.records] == ["refused"]

@@ -15,6 +15,7 @@ from nodes import Nodes
 
 import jobq
 from jobq import State
+from jobq.executors.dask import executor
 
 pytestmark = pytest.mark.anyio
 
@@ -94,6 +95,7 @@ async def test_jobs_wait_for_a_scheduler_that_was_lost_and_go_on_when_it_is_back
         ran, interrupted = bench.enqueue(dask_app.waits, str(begun)), bench.enqueue(dask_app.waits_once, str(once))
         await until_there(begun)
         await until_there(once)
+        caplog.clear()
         cluster.kill_scheduler()
         dead = await bench.until(interrupted)
         new = bench.enqueue(dask_app.good)
@@ -129,6 +131,30 @@ async def test_a_scheduler_that_was_away_while_nothing_ran_is_used_again(
         failed = await bench.until_retried(job.id)
 
     assert "was lost before the job ended" in str(failed.errors[0].message)
+
+
+async def test_what_jobs_would_wait_for_without_end_is_said(
+    bench: Bench, cluster: Nodes, node: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def said() -> list[str]:
+        return [text for text in map(logging.LogRecord.getMessage, caplog.records) if " jobs of kind on_gpu" in text]
+
+    monkeypatch.setattr(executor, "QUIET_SECONDS", 0.2)
+    address = cluster.add_worker(resources="GPU=1")
+    async with bench.working(app, dask_scheduler=cluster.address):
+        await bench.until(bench.enqueue(dask_app.on_gpu))
+        assert not said()
+        cluster.kill_worker(address)
+        waiting = [bench.enqueue(dask_app.on_gpu) for _ in range(3)]
+        await eventually(said, "a word of what they wait for")
+        cluster.add_worker(resources="GPU=1")
+        for id_ in waiting:
+            await bench.until(id_)
+
+    assert said() == [
+        f"the Dask scheduler {cluster.address} has no worker with GPU=1: jobs of kind on_gpu wait for one"
+        ' (dask worker ... --resources "GPU=1")'
+    ]
 
 
 async def test_a_worker_that_waits_for_its_scheduler_can_be_stopped(

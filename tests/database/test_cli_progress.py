@@ -60,6 +60,16 @@ def test_show_has_progress_checkpoint_and_result(rows: sa.Connection, jobq: Comm
     assert told["result"] == {"pages": [1, 2]}
 
 
+def test_what_a_handler_has_kept_is_shown_as_args_are(rows: sa.Connection, jobq: Command) -> None:
+    kept = {"stadt": "東京", "seiten": ["\x7f", *range(100_000, 100_010)]}
+    done = add_ended(rows, "done", args=kept, meta={"checkpoint": kept}, result=kept)
+
+    shown = jobq("show", done)
+
+    for name in ("args", "checkpoint", "result"):
+        assert f'  {name:<11} {{\n{"":16}"stadt": "東京",\n{"":16}"seiten": [\n{"":18}"\\x7f",\n' in shown
+
+
 def test_list_has_a_column_only_where_there_is_something_to_show(rows: sa.Connection, jobq: Command) -> None:
     plain = add_running(rows)
     assert "progress" not in jobq("list")

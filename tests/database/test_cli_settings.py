@@ -118,6 +118,21 @@ def test_the_options_are_shown_with_where_they_come_from(
     assert told["processes"] == "as many as cores default"
 
 
+def test_a_variable_that_is_not_read_is_said_where_the_options_are_shown(
+    jobq: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOBQ_CONCURENCY", "5")
+
+    code, out, err = jobq("run", "--show-options", "--json")
+
+    assert (code, len(out)) == (0, len(entries()))
+    assert err == ["warning: JOBQ_CONCURENCY is not read: did you mean JOBQ_CONCURRENCY?"]
+
+
+def test_isolated_without_an_app_names_no_place_that_it_does_not_read(jobq: Lines) -> None:
+    assert jobq("run", "--isolated") == (2, [], ["error: no app: write jobq run shop.jobs:app"])
+
+
 def test_f65_everything_that_is_wrong_is_said_at_once_and_nothing_is_started(
     folder: Path, jobq: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,26 @@ def test_on_a_terminal_it_is_drawn_again_and_again_until_q(rows: sa.Connection) 
     assert "email.send" in shown
 
 
+def test_a_terminal_that_knows_ascii_alone_keeps_its_lines(
+    rows: sa.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs(rows, "Seite 4 \u2013 " + 60 * "x")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+
+    code, shown = on_a_terminal("top", "--every", "1h", steps=[Step("q quits", keys=b"q")])
+
+    assert code == 0
+    assert "####......  40%" in shown
+    assert "Seite 4 ? xx" in shown
+    assert "\\u20" not in shown
+
+
+def test_f65_a_queue_that_nobody_knows_is_said_on_a_terminal_too(rows: sa.Connection) -> None:
+    _, shown = on_a_terminal("top", "--queue", "emial", "--every", "1h", steps=[Step("q quits", keys=b"q")])
+
+    assert "no queue emial (see: jobq stats)" in shown
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_the_terminal_as_it_was(number: signal.Signals, code: int, rows: sa.Connection) -> None:
     ended, shown = on_a_terminal("top", "--every", "1h", steps=[Step(HOME, signal=number)])

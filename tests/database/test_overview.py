@@ -64,6 +64,22 @@ def test_what_is_not_the_progress_of_this_attempt_is_none(connection: sa.Connect
     assert job.progress is None
 
 
+@pytest.mark.parametrize(
+    ("own", "shown"),
+    [(5, 5), (0.5, 0.5), (None, 60), ("5", 60), (True, 60), (-1, 60), (1e308, 60), ([], 60)],
+    ids=str,
+)
+def test_a_timeout_of_the_jobs_own_counts_before_that_of_its_handler(
+    connection: sa.Connection, own: Any, shown: float
+) -> None:
+    connection.execute(sa.insert(kinds).values(kind="slow", queue="q", max_attempts=5, timeout=60 * SECOND))
+    running(connection, kind="slow", meta={"timeout": own})
+
+    (job,) = overview(connection).jobs
+
+    assert job.timeout == shown * SECOND
+
+
 def test_workers_are_shown_with_what_each_runs_and_for_how_long_they_are_silent(connection: sa.Connection) -> None:
     for number, silent in ((7, 10), (8, 90)):
         add_worker(

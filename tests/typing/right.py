@@ -214,6 +214,17 @@ def copies(point: Point) -> jobq.Ok | jobq.Skip:
     return jobq.Ok("copied", result={"pages": 10, "names": ["a"]})
 
 
+@app.handler("frames", executor="dask", resources={"GPU": 1, "MEMORY": 0.5})
+def frames(frame: int) -> None:
+    assert_type(jobq.current().check(), None)
+    assert_type(jobq.current().cancelled, bool)
+
+
+@app.handler("scales", executor="process")
+def scales(path: str) -> str:
+    return path
+
+
 def results() -> list[jobq.Outcome]:
     texts: list[jobq.Outcome] = [jobq.Ok(result="text"), jobq.Ok(result=[1, "a"]), jobq.Ok(result=(1, None))]
     return [*texts, jobq.Ok(result=True), jobq.Ok(result=1.5), jobq.Fail("no", result=Point(page=1))]
@@ -229,6 +240,12 @@ def waiting(engine: sa.Engine) -> None:
 
 async def waiting_async(engine: AsyncEngine) -> None:
     assert_type(await jobq.wait_for_async(engine, 42), jobq.Job)
+    try:
+        await jobq.wait_for_async(sa.make_url("postgresql://localhost/shop"), 42, timeout=timedelta(seconds=30))
+    except jobq.WaitTimeoutError as error:
+        assert_type((error.id, error.state), tuple[int, str | None])
+    except (jobq.UnknownJobError, jobq.StoppedError, jobq.ChildDiedError, jobq.MemoryLimitError) as error:
+        print(error)
 
 
 def inside_a_plain_handler() -> None:
@@ -250,6 +267,8 @@ async def working(engine: sa.Engine, async_engine: AsyncEngine) -> int:
     jobq.migrate("postgresql://localhost/shop", lock_timeout=timedelta(seconds=1), wait=timedelta(0))
     jobq.Worker(app, "postgresql://localhost/shop", listen=False, name="w1")
     jobq.Worker(app, async_engine, grace=timedelta(0), lease=timedelta(seconds=9))
+    jobq.Worker(app, engine, processes=4, max_jobs_per_child=1000, max_memory_per_child=512, app_path="shop.jobs:app")
+    jobq.Worker(app, engine, threads=8, max_left_behind=0, dask_scheduler="tcp://head:8786", stall=timedelta(minutes=1))
     worker = jobq.Worker(app, engine, queues=["email"], concurrency=5, poll_interval=timedelta(seconds=1))
     worker.stop()
     worker.stop(now=True)

@@ -24,6 +24,7 @@ def pause_on(error: BaseException) -> jobq.PauseQueue | timedelta | None:
 
 
 app.queue("default", weight=5)
+app.queue("pictures", threads=4)
 app.queue("images", concurrency=4, throttle=throttle, pause_on=pause_on)
 app.queue("apollo", fifo=True, throttle=jobq.per_minute(150, backoff={"err: 429": 5 * HOUR}), timeout=HOUR)
 app.queue("graph", fifo=True, throttle=lambda outcome, error, elapsed: HOUR, pause_on=lambda error: HOUR)

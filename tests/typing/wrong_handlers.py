@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 
 import sqlalchemy as sa
 from right import app, billing, send_email
@@ -59,6 +60,9 @@ def outcomes(which: int) -> jobq.Outcome:
     if which == 5:
         # wrong: Argument "result" to "Ok" .* "set.int." || "set.int.".*parameter "result"
         return jobq.Ok("x", result={1, 2})
+    if which == 7:
+        # wrong: Unexpected keyword argument "reslt" for "Ok" || No parameter named "reslt"
+        return jobq.Ok("x", reslt=1)
     if which == 6:
         # wrong: Too many positional arguments for "Skip" || Expected 1 positional argument
         return jobq.Skip("x", {"a": 1})
@@ -84,8 +88,16 @@ def in_a_plain_handler() -> None:
     jobq.current().progress("40 %")
     # wrong: Argument 2 to "progress" of "Context" .* "int"; expected "str" || Literal.*parameter "message"
     jobq.current().progress(0.4, 10)
+    # wrong: Missing positional argument "fraction" in call to "progress" || Argument missing for parameter "fraction"
+    jobq.current().progress(message="page 4")
+    # wrong: Unexpected keyword argument "page" || Expected 1 more positional
+    jobq.current().checkpoint(page=4)
     # wrong: Argument 1 to "checkpoint" of "Context" .* "list.int." || "list.int.".*parameter "state"
     jobq.current().checkpoint([1])
+    # wrong: Property "is_lost" defined in "Context" is read-only || assign to attribute "is_lost"
+    jobq.current().is_lost = True
+    # wrong: Too many arguments for "check" of "Context" || Expected 0 positional arguments
+    jobq.current().check(1)
     # wrong: Property "last_checkpoint" defined in "Context" is read-only || assign to attribute "last_checkpoint"
     jobq.current().last_checkpoint = {}
     # wrong: "Callable.*Context.*has no attribute "job" || attribute "job" for class "FunctionType"
@@ -114,6 +126,16 @@ async def workers(engine: sa.Engine, session: Session) -> None:
     jobq.Worker(app, engine, concurency=20)
     # wrong: "lease" to "Worker" .* "int"; expected "timedelta" || Literal.60.*parameter "lease" of type "timedelta"
     jobq.Worker(app, engine, lease=60)
+    # wrong: "threads" to "Worker" .* "str"; expected "int . None" || Literal.*parameter "threads"
+    jobq.Worker(app, engine, threads="8")
+    # wrong: Unexpected keyword argument "thread" for "Worker" || No parameter named "thread"
+    jobq.Worker(app, engine, thread=8)
+    # wrong: "max_left_behind" to "Worker" .* "timedelta" || "timedelta" .* parameter "max_left_behind"
+    jobq.Worker(app, engine, max_left_behind=timedelta(1))
+    # wrong: "dask_scheduler" to "Worker" .* "int"; expected "str . None" || Literal.*parameter "dask_scheduler"
+    jobq.Worker(app, engine, dask_scheduler=8786)
+    # wrong: "stall" to "Worker" .* "int"; expected "timedelta . None" || Literal.*parameter "stall"
+    jobq.Worker(app, engine, stall=300)
     # wrong: Too many positional arguments for "stop" of "Worker" || Expected 0 positional arguments
     jobq.Worker(app, engine).stop(True)
     # wrong: "Coroutine.*must be used || async function call is not used; use "await"
@@ -162,6 +184,10 @@ def looking_and_repairing(s: Session, a: AsyncSession, e: sa.Engine) -> None:
 def waiting(s: Session, e: sa.Engine) -> None:
     # wrong: Argument 1 to "wait_for" has incompatible type "Session" || "Session" .* parameter "engine"
     jobq.wait_for(s, 1)
+    # wrong: Argument 2 to "wait_for" has incompatible type "str" || Literal.*parameter "id" of type "int"
+    jobq.wait_for(e, "1")
+    # wrong: Too many positional arguments for "wait_for" || Expected 2 positional arguments
+    jobq.wait_for(e, 1, timedelta(seconds=5))
     # wrong: "timeout" to "wait_for" .* "int"; expected "timedelta . None" || Literal.5.*parameter "timeout"
     jobq.wait_for(e, 1, timeout=5)
     # wrong: "Coroutine.*has no attribute "state" || attribute "state" for class "Coroutine

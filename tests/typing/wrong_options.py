@@ -106,6 +106,11 @@ def dies() -> None: ...
 def unique_by_text(to: str) -> None: ...
 
 
+# wrong: Dict entry 0 has incompatible type "str": "str"; expected "str": "float" || "dict.str, str.".*"resources"
+@app.handler("k", executor="dask", resources={"GPU": "1"})
+def with_a_gpu() -> None: ...
+
+
 def of_an_application() -> None:
     # wrong: "base" to "Exponential" .* "int"; expected "timedelta" || Literal.2.*parameter "base" of type "timedelta"
     jobq.Exponential(base=2)

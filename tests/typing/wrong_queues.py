@@ -17,6 +17,10 @@ def of_a_declaration() -> None:
     app.queue("q", fifo="yes")
     # wrong: "concurrency" .* incompatible type "str"; expected "int . None" || "concurrency"
     app.queue("q", concurrency="4")
+    # wrong: "threads" .* incompatible type "str"; expected "int . None" || Literal.*parameter "threads"
+    app.queue("q", threads="4")
+    # wrong: Unexpected keyword argument "thread" || No parameter named "thread"
+    app.queue("q", thread=4)
     # wrong: "throttle" .* incompatible type "int" || "throttle"
     app.queue("q", fifo=True, throttle=150)
     # wrong: "pause_on" .* incompatible type "set.int." || "pause_on"

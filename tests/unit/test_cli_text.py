@@ -97,3 +97,11 @@ def test_f70_nothing_here_makes_pages_of_html() -> None:
 
     assert len(sources) > 100
     assert [path.name for path in sources if html.search(path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("running", "concurrency", "shown"),
+    [(0, 20, "0/20"), (20, 20, "20/20"), (869, 20, "20/20 +849"), (3, None, "3/-")],
+)
+def test_a_load_tells_what_runs_from_what_was_claimed_ahead(running: int, concurrency: int | None, shown: str) -> None:
+    assert text.load(running, concurrency) == shown

@@ -262,6 +262,10 @@ def test_what_a_person_has_to_mend_comes_first_and_then_what_lasts_longest(found
             facts(workers=(worker(concurrency=1, running=1),)), Cause.BUSY,
             "all that can run it are full (w7 runs 1 of 1)", id="busy",
         ),
+        pytest.param(
+            facts(workers=(worker(running=869),)), Cause.BUSY,
+            "all that can run it are full (w7 runs 20 of 20 and has claimed 849 ahead)", id="behind a look-ahead",
+        ),
         pytest.param(facts(job(locked_by="12 psql")), Cause.LOCKED, "locked its row", id="locked"),
         pytest.param(
             facts(job(failures=3, own_max_attempts=3)), Cause.ATTEMPTS_USED_UP, "will never be claimed: 3 failures",
@@ -271,6 +275,14 @@ def test_what_a_person_has_to_mend_comes_first_and_then_what_lasts_longest(found
             facts(job(state=State.RUNNING, worker_id=7, attempt=1, attempted_at=NOW - MINUTE)), Cause.RUNNING,
             "runs since 2026-03-01 11:59:00 UTC, 1m ago: attempt 1, held by worker w7, whose last beat was 10s ago",
             id="running",
+        ),
+        pytest.param(
+            facts(
+                job(state=State.RUNNING, worker_id=7, attempt=1, attempted_at=NOW - MINUTE),
+                workers=(worker(running=869),),
+            ), Cause.RUNNING,
+            "whose last beat was 10s ago and which holds 869 and runs 20 at a time: it may wait there",
+            id="in a look-ahead",
         ),
         pytest.param(
             facts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from worker_values import claimed
 import jobq
 from jobq.executors import Ended, Place, end_of, order_of, perform
 from jobq.executors.elsewhere import kinds_at
+from jobq.executors.process.place import place_of
 
 app = jobq.App()
 
@@ -104,3 +106,13 @@ def test_what_crosses_is_json() -> None:
 
     assert order["place"] == {"module": "shop.jobs", "attribute": "app", "others": ["shop.more"]}
     assert (order["job"]["kind"], order["job"]["args"]) == ("adds", '{"a": 1}')
+
+
+@pytest.mark.parametrize("name", ["__main__", "__mp_main__"])  # multiprocessing gives the script the second one
+def test_an_app_of_the_script_itself_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    app = jobq.App()
+    monkeypatch.setitem(sys.modules, name, sys.modules["__main__"])
+    monkeypatch.setattr(sys.modules["__main__"], "app", app, raising=False)
+
+    with pytest.raises(jobq.WorkerError, match="not in __main__"):
+        place_of(app, None)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -101,6 +102,14 @@ def test_the_last_checkpoint_is_that_of_an_earlier_attempt_until_there_is_a_new_
 
     assert of_job.last_checkpoint == {"page": 3}
     of_job.checkpoint({"page": 4})
+    assert of_job.last_checkpoint == {"page": 4}
+
+
+def test_a_mapping_of_another_class_is_kept_too() -> None:
+    of_job = context([])
+
+    of_job.checkpoint(MappingProxyType({"page": 4}))
+
     assert of_job.last_checkpoint == {"page": 4}
 
 

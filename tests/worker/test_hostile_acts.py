@@ -58,7 +58,7 @@ IN_A_LOOP = {
 IN_NO_LOOP = {
     "asyncio_run": "ok: inner",
     "close_the_loop": "err: RuntimeError: no running event loop",
-    "awaitable_result": "err: jobq.outcomes.Permanent: a plain handler returned an awaitable",
+    "awaitable_result": "err: jobq.outcomes.Permanent: the handler returned an awaitable, not its value: await it",
 }
 ACTS: dict[str, dict[str, str | None]] = {
     "loop": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 
 import anyio
@@ -11,6 +12,9 @@ from bench import HOUR, Bench, Effects, Gate, eventually
 
 import jobq
 from jobq.tables import jobs
+from jobq.worker import runner
+from jobq.worker.guard import Guard
+from jobq.worker.lease import Lease
 
 pytestmark = pytest.mark.anyio
 QUICK = 200  # jobs that show the worker that jobs are quick
@@ -105,7 +109,10 @@ async def test_a_stopped_worker_gives_back_at_once_what_has_not_begun(bench: Ben
     assert len(scene.began) == SLOTS, "a job began after the word to stop"
 
 
-async def test_a_job_that_was_taken_away_while_it_waited_never_begins(bench: Bench, scene: Scene) -> None:
+async def test_a_job_that_was_taken_away_while_it_waited_never_begins(
+    bench: Bench, scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "jobq.worker")
     scene.fill()
     async with bench.working(scene.app, concurrency=SLOTS, lease=timedelta(seconds=1)) as worker:
         await scene.until_ahead(worker)
@@ -115,6 +122,39 @@ async def test_a_job_that_was_taken_away_while_it_waited_never_begins(bench: Ben
         scene.gate.open()
         await bench.until_all_ended()
         await eventually(lambda: worker.stats().held == 0, "nothing being held")
+    assert len(scene.began) == SLOTS
+    said = [text for text in caplog.messages if "cancelled by hand" in text]
+    assert worker.stats().lost == len(said)
+    assert len([text for text in said if "while attempt 1 ran" in text]) <= SLOTS, "said of jobs that never began"
+
+
+async def test_a_job_that_may_not_fail_once_more_never_waits(
+    bench: Bench, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The death of its worker would make it dead before it has begun."""
+    monkeypatch.setattr(runner, "LONGEST_WAIT", HOUR.total_seconds())
+    bench.enqueue_many(scene.quick, QUICK)
+    bench.enqueue_many(scene.slow.options(queue="default", priority=1, max_attempts=1), 50)
+    async with bench.working(scene.app, concurrency=SLOTS) as worker:
+        await scene.gate.until_waiting(SLOTS)
+        await eventually(lambda: worker.stats().held == SLOTS, "the others being given back")
+        assert scene.running() == SLOTS
+        scene.gate.open()
+        await bench.until_all_ended()
+    assert len(scene.began) == 50
+
+
+async def test_what_waits_does_not_begin_once_the_lease_has_run_out(
+    bench: Bench, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that was frozen wakes up: others have its jobs, and nothing here has noticed yet."""
+    monkeypatch.setattr(Guard, "run_once", lambda _: anyio.lowlevel.checkpoint())
+    scene.fill()
+    async with bench.working(scene.app, concurrency=SLOTS) as worker:
+        await scene.until_ahead(worker)
+        monkeypatch.setattr(Lease, "has_run_out", True)
+        scene.gate.open()
+        await eventually(lambda: worker.stats().given_back > 0, "the others being given back")
     assert len(scene.began) == SLOTS
 
 

@@ -12,6 +12,7 @@ import typer
 from jobq import App, Worker, urls
 from jobq.worker.options import WorkerOptions, specs
 from jobq_cli.connect import Target, target
+from jobq_cli.failures import say
 from jobq_cli.load import load_app
 from jobq_cli.logs import LogForm, set_up
 from jobq_cli.options import AsJson, DatabaseUrl
@@ -66,10 +67,12 @@ def run(
         raise typer.BadParameter("--json is for --show-options; for the log write --log json")
     settings = gather({"app": app, "database_url": database_url, **as_text(given)}, isolated=isolated)
     if not show_options:
-        need_app(settings, "jobq run")
+        need_app(settings, "jobq run", isolated=isolated)
     end_with_faults(settings)
     if show_options:
         show(settings, as_json=as_json)
+        for doubt in settings.doubts:
+            say(f"warning: {doubt}")
     else:
         raise typer.Exit(_run(settings, database_url))
 

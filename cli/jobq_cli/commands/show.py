@@ -21,7 +21,7 @@ from jobq_cli.styles import STATE_STYLES
 from jobq_cli.text import ago, as_dict, bar, json_line, moment, printable_lines, span
 
 Lines = Iterator[tuple[str, str]]
-SHORT = 66  # characters of args that fit beside their name in 80
+SHORT = 66  # characters of JSON that fit beside their name in 80
 KEPT = 25  # errors; of more the oldest are dropped
 
 
@@ -88,16 +88,19 @@ def _facts(job: Job) -> Iterator[tuple[str, str]]:
 
 
 def _args(job: Job, unreadable: str | None) -> Lines:
-    text = unreadable if job.args is None else json.dumps(job.args, ensure_ascii=False)
     if job.args is None:
         yield "  args        (Python cannot parse these, so no handler can get them)", "yellow"
-        yield f"              {text}", ""
-    elif text is not None and len(text) <= SHORT:
-        yield f"  {'args':<11} {text}", ""
+        yield f"              {unreadable}", ""
     else:
-        first, *rest = json.dumps(job.args, ensure_ascii=False, indent=2).split("\n")
-        yield f"  {'args':<11} {first}", ""
-        yield from ((f"{'':14}{line}", "") for line in rest)
+        yield from _json("args", job.args)
+
+
+def _json(name: str, value: Any) -> Lines:
+    """On one line where it fits."""
+    text = json.dumps(value, ensure_ascii=False)
+    first, *rest = [text] if len(text) <= SHORT else json.dumps(value, ensure_ascii=False, indent=2).split("\n")
+    yield f"  {name:<11} {first}", ""
+    yield from ((f"{'':14}{line}", "") for line in rest)
 
 
 def _told(job: Job) -> Lines:
@@ -106,7 +109,7 @@ def _told(job: Job) -> Lines:
         yield f"  {'progress':<11} {_progress(job.progress, job.attempt)}", ""
     for name, value in (("checkpoint", job.checkpoint), ("result", job.result)):
         if value is not None:
-            yield f"  {name:<11} {json_line(value)}", ""
+            yield from _json(name, value)
 
 
 def _progress(progress: Progress, attempt: int) -> str:

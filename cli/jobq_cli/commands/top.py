@@ -15,7 +15,7 @@ from jobq_cli.failures import say
 from jobq_cli.options import AsJson, DatabaseUrl, Queue
 from jobq_cli.output import print_json
 from jobq_cli.text import as_dict
-from jobq_cli.top.frame import Size, frame
+from jobq_cli.top.frame import Size, frame, unknown
 from jobq_cli.top.screen import blocks, draw, is_live, plain, screen, size
 from jobq_cli.watch import again, keys
 
@@ -63,16 +63,16 @@ def top(
 def _watch(connection: sa.Connection, queue: str | None, every: timedelta) -> None:
     with screen(), keys() as wait:
         for _ in again(connection, every, wait):
-            draw(frame(overview(connection, queue=queue), size()))
+            draw(frame(overview(connection, queue=queue), size(), queue=queue))
 
 
 def _print(found: Overview, queue: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json([_as_json(found)])
     else:
-        print(plain(frame(found, Size(blocks=blocks()))))
+        print(plain(frame(found, Size(blocks=blocks()), queue=queue)))
     if queue is not None and not found.stats.queues:
-        say(f"no queue {queue} (see: jobq stats)")
+        say(unknown(queue))
 
 
 def _as_json(found: Overview) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from jobq_cli.connect import connect
 from jobq_cli.failures import say
 from jobq_cli.options import AsJson, DatabaseUrl
 from jobq_cli.output import Column, print_json, print_table
-from jobq_cli.text import as_dict, span
+from jobq_cli.text import as_dict, load, span
 
 COLUMNS: list[Column[WorkerRow]] = [
     Column("name", lambda row: f"{row.name} (leader)" if row.is_leader else row.name, shrinks=True),
@@ -16,7 +16,7 @@ COLUMNS: list[Column[WorkerRow]] = [
     Column("pid", lambda row: str(row.pid or "-"), right=True),
     Column("version", lambda row: row.version or "-"),
     Column("queues", lambda row: "all" if row.queues is None else ", ".join(row.queues), shrinks=True),
-    Column("running", lambda row: f"{row.running}/{row.concurrency or '-'}", right=True),
+    Column("running", lambda row: load(row.running, row.concurrency), right=True),
     Column(
         "left behind",
         lambda row: str(row.left_behind),
@@ -30,6 +30,9 @@ COLUMNS: list[Column[WorkerRow]] = [
 
 def workers(database_url: DatabaseUrl = None, as_json: AsJson = False) -> None:
     """List the workers, and how many jobs each of them runs.
+
+    "20/20 +300": it runs 20, and has claimed 300 ahead, since its jobs are quick: they begin within half a second, or
+    are given back.
 
     A worker whose lease ran out is gone or cut off: its jobs are about to be given to the others. The leader is the one
     that deletes jobs after their time and sums up what ended. Left behind are handlers that could not be stopped and

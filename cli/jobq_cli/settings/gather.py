@@ -29,10 +29,11 @@ def gather(line: Mapping[str, str | bool | None], *, isolated: bool = False) -> 
         return settings
 
 
-def need_app(settings: Settings, command: str) -> None:
+def need_app(settings: Settings, command: str, *, isolated: bool = False) -> None:
     """One fault more, where no source names an app."""
     if settings["app"] is None and settings.is_whole and "app" not in settings.refused:
-        settings.faults.append(f"no app: write {command} shop.jobs:app, or set app in [tool.jobq] of {FILE}, or {APP}")
+        elsewhere = "" if isolated else f", or set app in [tool.jobq] of {FILE}, or {APP}"
+        settings.faults.append(f"no app: write {command} shop.jobs:app{elsewhere}")
 
 
 def configured_app(command: str) -> tuple[list[str], Path | None]:

@@ -11,7 +11,7 @@ from jobq.model import Progress
 from jobq.overview import Member, Overview, RunningJob
 from jobq.report import QueueStats
 from jobq_cli.output import Column
-from jobq_cli.text import number, per_second, span
+from jobq_cli.text import load, number, per_second, printable, span
 from jobq_cli.top.layout import UNLIMITED, Line, cropped, shares, table
 
 BAR = 10
@@ -64,9 +64,9 @@ class Part:
         return [self.records[n] for n in sorted(chosen)]
 
 
-def frame(found: Overview, size: Size) -> list[Line]:
-    """The whole screen; never more lines than fit."""
-    parts = parts_of(found, size.blocks)
+def frame(found: Overview, size: Size, *, queue: str | None = None) -> list[Line]:
+    """The whole screen; never more lines than fit. `queue`: what was asked for, None for all."""
+    parts = parts_of(found, size.blocks, queue)
     rows = [part.wanted for part in parts]
     if size.height is not None:
         # The head, each part's titles and the line before it, the keys and the line before them.
@@ -79,9 +79,10 @@ def frame(found: Overview, size: Size) -> list[Line]:
     return [cropped(line, size.width) for line in lines]
 
 
-def parts_of(found: Overview, blocks: str) -> tuple[Part, Part, Part]:
+def parts_of(found: Overview, blocks: str, queue: str | None) -> tuple[Part, Part, Part]:
+    no_queue = "no queues yet" if queue is None else printable(unknown(queue))
     return (
-        Part(found.stats.queues, QUEUES, "no queues yet", lambda queue: (-queue.running, -queue.ready)),
+        Part(found.stats.queues, QUEUES, no_queue, lambda queue: (-queue.running, -queue.ready)),
         Part(found.members, MEMBERS, "no workers (start one with: jobq run module:app)", _first_member),
         Part(
             found.jobs,
@@ -129,7 +130,7 @@ MEMBERS: list[Column[Member]] = [
         lambda member: f"{member.worker.name} (leader)" if member.worker.is_leader else member.worker.name,
         shrinks=True,
     ),
-    Column("running", lambda member: f"{member.worker.running}/{member.worker.concurrency or '-'}", right=True),
+    Column("running", lambda member: load(member.worker.running, member.worker.concurrency), right=True),
     Column(
         "left behind",
         lambda member: str(member.worker.left_behind),
@@ -144,6 +145,10 @@ MEMBERS: list[Column[Member]] = [
         style=lambda member: "green" if member.worker.alive else "red",
     ),
 ]
+
+
+def unknown(queue: str) -> str:
+    return f"no queue {queue} (see: jobq stats)"
 
 
 def jobs_columns(blocks: str) -> list[Column[RunningJob]]:

@@ -51,13 +51,19 @@ def draw(lines: Sequence[Line]) -> None:
     """Over what is there: to clear it first would flicker."""
     coloured = not os.environ.get("NO_COLOR")
     text = f"{END_OF_LINE}\n".join(_drawn(line, coloured=coloured) for line in lines)
-    sys.stdout.write(f"{HOME}{text}{END_OF_LINE}{BELOW}")
+    sys.stdout.write(_in_place(f"{HOME}{text}{END_OF_LINE}{BELOW}"))
     sys.stdout.flush()
 
 
 def plain(lines: Sequence[Line]) -> str:
     """Without any styles."""
     return "\n".join("".join(text for text, _ in line).rstrip() for line in lines)
+
+
+def _in_place(text: str) -> str:
+    """With a ? for what the stream cannot write: escaped, as in a pipe, it would be wider than its column."""
+    encoding = sys.stdout.encoding or "ascii"
+    return text.encode(encoding, "replace").decode(encoding)
 
 
 def _drawn(line: Line, *, coloured: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from typing import TYPE_CHECKING
@@ -44,3 +45,10 @@ def import_distributed() -> None:
         logger.propagate = True
     if is_first:
         logging.getLogger("distributed").setLevel(logging.WARNING)
+    logging.getLogger("distributed.client").addFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not the stack of where a client was looking for its scheduler when it was closed."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, asyncio.CancelledError)

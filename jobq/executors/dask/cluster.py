@@ -51,7 +51,10 @@ class Cluster:
         try:
             await self._connect()
         except RuntimeError as error:
-            raise WorkerError(f"no Dask cluster can be started on this machine: {_first_line(error)}") from error
+            raise WorkerError(
+                f"no Dask cluster can be started on this machine: {_first_line(error)} (its processes import the script"
+                ' that starts it, which must run its worker under `if __name__ == "__main__":`)'
+            ) from error
         except (OSError, ValueError) as error:
             raise WorkerError(
                 f"no Dask scheduler answers at {self.where}: is it started, and is this its address, such as"

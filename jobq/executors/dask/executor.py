@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from jobq.executors.base import Call
 from jobq.executors.dask import body
 from jobq.executors.dask.cluster import Cluster
 from jobq.executors.dask.runs import Run, Runs
+from jobq.executors.dask.wants import wants
 from jobq.executors.elsewhere import end_of, order_of
 from jobq.executors.process.place import needs_kinds
 from jobq.executors.setup import Setup
@@ -27,6 +29,8 @@ logger = logging.getLogger("jobq.worker")
 PATIENCE_SECONDS = 0.5  # what a function has to end once it is told to, before it is left behind
 UNBEGUN_SECONDS = 10.0  # in which Dask may still begin what was cancelled
 PAUSE_SECONDS = 0.2
+QUIET_SECONDS = 10.0  # jobs that have waited for so long for their begin may wait for what the cluster has not
+ANSWER_SECONDS = 5.0
 START_SECONDS = 120.0  # what the import of an application may take
 
 
@@ -41,6 +45,8 @@ class DaskExecutor:
         self._cluster = cluster
         self._runs = Runs()
         self._unmarked: list[str] = []
+        self._looks_at = 0.0
+        self._said: dict[str, str] = {}  # what jobs of a kind wait for, until one of them has ended
         cluster.on_event = self._hear
 
     @property
@@ -62,8 +68,7 @@ class DaskExecutor:
             raise WorkerError(f"the Dask workers cannot be asked for their handlers: {why}") from error
         for address, answer in found.items():
             self._check(address, answer)
-        if not found:
-            logger.warning("the Dask scheduler %s has no workers: jobs wait for some", self._cluster.where)
+        self._warn({*(await self._wants(client, self._handlers)).values()})
 
     async def run(self, call: Call) -> Ended:
         """Waits for the cluster while its scheduler is away; a job that ran then is submitted anew, as this attempt."""
@@ -87,13 +92,18 @@ class DaskExecutor:
         more: Any = {"pure": False, "retries": 0, "resources": resources, "priority": -job.priority}
         self._runs.add(run)
         run.future = client.submit(body.run, order, run.token, topic, key=run.token, **more)
+        answering = asyncio.ensure_future(_answer_of(run.future))
         try:
-            answer = await asyncio.shield(asyncio.ensure_future(_answer_of(run.future)))
+            while run.address is None and not answering.done():
+                await asyncio.wait([answering], timeout=QUIET_SECONDS)
+                await self._say_wants(client)
+            answer = await asyncio.shield(answering)
         except asyncio.CancelledError:
             await self._stop(run)
             raise
         if isinstance(answer, str) and answer != body.BEGUN_BEFORE:
             self._runs.drop(run)
+            self._said.pop(job.kind, None)
             await self._forget_begin(client, run)
             return end_of(answer)
         return await self._failed(client, run, answer)
@@ -109,6 +119,31 @@ class DaskExecutor:
         if isinstance(error, KilledWorker):
             return Ended(error=ChildDiedError(f"the Dask workers that it was sent to were lost: {error}"))
         return Ended(error=error)
+
+    async def _say_wants(self, client: Client) -> None:
+        """Say what jobs would wait for without end, of each kind once; one look serves all that wait."""
+        kinds = self._runs.waiting
+        if not kinds or monotonic() < self._looks_at:
+            return
+        self._looks_at = monotonic() + QUIET_SECONDS
+        found = await self._wants(client, kinds)
+        self._warn({*found.values()} - {*self._said.values()})
+        self._said = found
+
+    async def _wants(self, client: Client, kinds: Iterable[str]) -> dict[str, str]:
+        """Empty, too, when the scheduler does not answer: that is told of elsewhere."""
+        scheduler: Any = client.scheduler
+        try:
+            there = await asyncio.wait_for(scheduler.identity(), ANSWER_SECONDS)
+        except Exception:
+            return {}
+        return wants(
+            {kind: self._handlers[kind] for kind in kinds}, [each["resources"] for each in there["workers"].values()]
+        )
+
+    def _warn(self, found: Collection[str]) -> None:
+        for want in sorted(found):
+            logger.warning("the Dask scheduler %s has %s", self._cluster.where, want)
 
     async def _stop(self, run: Run) -> None:
         """Tell the function to stop, and Dask to forget it; for a moment it may end, then it is left behind."""
@@ -169,7 +204,7 @@ class DaskExecutor:
             return
         if not isinstance(answer, list):
             raise WorkerError(f"the Dask worker {address} cannot run jobs: {answer}")
-        needs_kinds(self._place, self._handlers, answer)
+        needs_kinds(self._place, self._handlers, answer, f"the Dask worker {address}")
 
 
 async def _answer_of(future: Any) -> str | Exception:

@@ -39,6 +39,11 @@ class Runs:
         """Ids of jobs whose function was told to stop and still runs on the cluster."""
         return {run.attempt.job.id for run in self._runs.values() if run.stopped and run.address is not None}
 
+    @property
+    def waiting(self) -> set[str]:
+        """Kinds of jobs whose function has not begun."""
+        return {run.attempt.job.kind for run in self._runs.values() if run.address is None and not run.stopped}
+
     def add(self, run: Run) -> None:
         self._runs[run.token] = run
 

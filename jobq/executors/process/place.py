@@ -41,7 +41,7 @@ def place_of(app: App, path: str | None, executor: str = "process") -> Place:
         module, _, attribute = path.partition(":")
         return Place(module, attribute or "app", others)
     for known in dict.fromkeys([*others, *sys.modules]):
-        if known != MAIN and (name := _name_in(known, app)) is not None:
+        if not _is_main(known) and (name := _name_in(known, app)) is not None:
             return Place(known, name, others)
     raise WorkerError(
         f'handlers with executor="{executor}" run in processes that import the application: make its App at the top'
@@ -69,18 +69,23 @@ def where(error: BaseException) -> str:
     return f"{frame.filename}:{frame.lineno}"
 
 
-def needs_kinds(place: Place, wanted: Iterable[str], found: Iterable[str]) -> None:
-    """Refuse handlers that a child has not found. Raises: WorkerError."""
+def needs_kinds(place: Place, wanted: Iterable[str], found: Iterable[str], who: str = "a child process") -> None:
+    """Refuse handlers that another process has not found. Raises: WorkerError."""
     if missing := sorted(set(wanted) - set(found)):
         raise WorkerError(
-            f"no handler for {', '.join(missing)} where a child process imports {place}: register handlers with"
-            ' executor="process" when their module is imported, not in __main__ or inside of a function'
+            f"no handler for {', '.join(missing)} where {who} imports {place}: register handlers that run there when"
+            " their module is imported, not in __main__ or inside of a function"
         )
 
 
 def _module_of(function: Any) -> str | None:
     name = getattr(function, "__module__", None)
     return name if isinstance(name, str) and name in sys.modules and name != MAIN else None
+
+
+def _is_main(module: str) -> bool:
+    """Also by the other name that `multiprocessing` gives it when it is imported."""
+    return module == MAIN or sys.modules.get(module) is sys.modules.get(MAIN)
 
 
 def _name_in(module: str, app: App) -> str | None:
