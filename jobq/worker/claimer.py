@@ -225,9 +225,15 @@ class Claimer:
     async def _claim_urgent(self) -> None:
         """Jobs that go before those which wait for a slot here: they start with the next one that is free."""
         self._is_urgent = False
-        asked = self._lanes.ask_above(self._runner.last_priority, MOST_URGENT)
-        if asked and (claim := await self._take(store.claim, asked, most=MOST_URGENT)) is not None:
-            self._lanes.absorb_above(asked, claim, room=MOST_URGENT)
+        threads = self._runner.threads
+        if threads.is_full and not self._kinds_now:
+            return
+        most = threads.part_of(MOST_URGENT) or MOST_URGENT
+        asked = self._lanes.ask_above(
+            self._runner.last_priority, most, part_of=threads.part_of_queue, is_narrow=threads.is_full
+        )
+        if asked and (claim := await self._take(store.claim, asked, most=most)) is not None:
+            self._lanes.absorb_above(asked, claim, room=most)
             self._start(claim)
 
     async def _take(self, function: Callable[..., Claim], asked: Sequence[Any], **limits: Any) -> Claim | None:

@@ -85,12 +85,17 @@ class Lanes:
             for cursor in (self._cursors.get((queue, priority), START),)
         ]
 
-    def ask_above(self, priority: int, room: int) -> list[LaneAsk]:
-        """The lanes of a claim of more urgent jobs than those of `priority`."""
+    def ask_above(
+        self, priority: int, room: int, *, part_of: Callable[[str, int], int], is_narrow: bool
+    ) -> list[LaneAsk]:
+        """The lanes of a claim of more urgent jobs than those of `priority`; the rest as for `ask`."""
         self._told.clear()
+        self._cursors = self._narrow if is_narrow else self._wide
+        limits = {queue: part_of(queue, room) for queue in self._weights}
         return [
-            LaneAsk(queue, level, cursor.run_at, cursor.id, room)
-            for queue in self._weights
+            LaneAsk(queue, level, cursor.run_at, cursor.id, limit)
+            for queue, limit in limits.items()
+            if limit
             for level in PRIORITIES[:priority]
             for cursor in (self._cursors.get((queue, level), START),)
         ]

@@ -68,3 +68,24 @@ def test_a_queue_that_was_busy_and_is_not_asked_for_leaves_nothing_to_be_claimed
     lanes.absorb(asked, Claim(NOON, ()), room=2)
 
     assert not lanes.has_more
+
+
+def test_more_urgent_jobs_are_asked_for_in_the_lanes_above_alone() -> None:
+    lanes = serving("full", "some")
+    parts = {"full": 0, "some": 2}
+
+    asked = lanes.ask_above(2, 10, part_of=lambda queue, room: min(room, parts[queue]), is_narrow=False)
+
+    assert [(ask.queue, ask.priority, ask.limit) for ask in asked] == [("some", 0, 2), ("some", 1, 2)]
+
+
+def test_a_claim_of_urgent_jobs_of_some_kinds_moves_no_cursor_of_all_kinds() -> None:
+    lanes = serving("q")
+    lanes.absorb(lanes.ask(10), Claim(NOON, (claimed(3, run_at=NOON, queue="q", priority=1),)), room=10)
+
+    asked = lanes.ask_above(2, 10, part_of=lambda _, room: room, is_narrow=True)
+    late = NOON + MINUTE
+    lanes.absorb_above(asked, Claim(late, (claimed(7, run_at=late, queue="q", priority=1),)), room=10)
+
+    assert cursor_of(lanes, is_narrow=True) == Cursor(late, 7)
+    assert cursor_of(lanes, is_narrow=False).run_at <= NOON
