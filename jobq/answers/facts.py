@@ -74,12 +74,16 @@ class WorkerFacts:
 
 @dataclass(frozen=True, slots=True)
 class SlotFacts:
-    """The right to run one job of a limited queue. `ready_at`: only if that is to come."""
+    """The right to run one job of a limited queue. `ready_at`: only if that is to come.
+
+    `has_ended`: the job that has it was cancelled, say, or taken away, and its handler still runs.
+    """
 
     n: int
     worker_id: int | None = None
     job_id: int | None = None
     ready_at: datetime | None = None
+    has_ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

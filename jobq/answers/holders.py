@@ -21,7 +21,8 @@ def held_by(facts: Facts, worker_id: int | None) -> str:
 
 
 def slot_held(facts: Facts, slot: SlotFacts) -> str:
-    return f"job {slot.job_id} on {held_by(facts, slot.worker_id)}"
+    which = f"job {slot.job_id} on {held_by(facts, slot.worker_id)}"
+    return f"{which}, which has ended but its handler has not" if slot.has_ended else which
 
 
 def some(words: Iterable[str]) -> str:

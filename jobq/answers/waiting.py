@@ -183,7 +183,8 @@ def _limit(facts: Facts) -> Reason | None:
     taken = [slot for slot in facts.slots if slot.worker_id is not None]
     if any(slot.worker_id is None and slot.n <= limit for slot in facts.slots) and all(s.n <= limit for s in taken):
         return None
-    command = f"jobq queue set {queue} --concurrency {limit + 1}" if not facts.queue.fifo else None
+    is_worth_more = not facts.queue.fifo and not all(slot.has_ended for slot in taken)
+    command = f"jobq queue set {queue} --concurrency {limit + 1}" if is_worth_more else None
     if not taken:
         words = f"waits: its queue {queue} has a limit of {limit} and no slots yet; a live worker makes them within 5s"
         return Reason(Cause.LIMIT, words)

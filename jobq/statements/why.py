@@ -149,7 +149,11 @@ def _queue(name: sa.ScalarSelect[Any]) -> Any:
 
 def _slots(queue: sa.ScalarSelect[Any]) -> Any:
     ready_at = sa.case((slots.c.ready_at > NOW, slots.c.ready_at)).label("ready_at")
-    held = sa.select(slots.c.n, slots.c.worker_id, slots.c.job_id, ready_at)
+    runs = sa.exists().where(
+        jobs.c.id == slots.c.job_id, jobs.c.attempt == slots.c.attempt, jobs.c.worker_id == slots.c.worker_id
+    )
+    has_ended = sa.and_(slots.c.worker_id.is_not(None), ~runs).label("has_ended")
+    held = sa.select(slots.c.n, slots.c.worker_id, slots.c.job_id, ready_at, has_ended)
     return held.where(slots.c.queue == queue).order_by(slots.c.n)
 
 

@@ -128,12 +128,25 @@ def test_a_queue_at_its_limit_names_who_holds_the_slots(connection: sa.Connectio
     add_worker(connection, 7)
     add_queue(connection, concurrency=2)
     for n, holder in enumerate((7, 8), 1):
+        add_job(connection, id=40 + n, worker_id=holder, attempt=1)
         add_slot(connection, n=n, worker_id=holder, job_id=40 + n, attempt=1)
 
     answer = jobq.why(connection, add_job(connection))
 
     assert (answer.cause, answer.reason.jobs) == (Cause.LIMIT, (41, 42))
     assert "limit of 2 at a time: job 41 on worker host:7, job 42 on worker 8, which is gone" in str(answer)
+    assert answer.reason.command == "jobq queue set default --concurrency 3"
+
+
+def test_a_slot_of_a_cancelled_job_is_said_to_wait_for_its_handler(connection: sa.Connection) -> None:
+    add_worker(connection, 7)
+    add_queue(connection, concurrency=1)
+    add_slot(connection, n=1, worker_id=7, job_id=41, attempt=1)
+
+    answer = jobq.why(connection, add_job(connection))
+
+    assert "limit of 1 at a time: job 41 on worker host:7, which has ended but its handler has not" in str(answer)
+    assert answer.reason.command is None
 
 
 def test_a_slot_that_is_not_ready_holds_its_queue_back(connection: sa.Connection) -> None:
