@@ -137,7 +137,7 @@ def test_a_server_that_makes_no_databases_for_us_is_refused_in_words(
     ("arguments", "words"),
     [
         (["--only", "drain,nonsense"], "no measure nonsense"),
-        (["--against", "/nowhere.json"], "cannot be compared"),
+        (["--against", "/nowhere.json"], "cannot be read: No such file"),
         (["--json", "/nowhere/at/all.json"], "no folder"),
     ],
 )

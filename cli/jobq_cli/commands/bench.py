@@ -28,8 +28,10 @@ def _earlier(value: Path | None) -> Path | None:
     try:
         if value is not None:
             report.earlier(value)
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(f"{value} cannot be compared with: {error}") from None
+    except OSError as error:
+        raise typer.BadParameter(f"{value} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise typer.BadParameter(f"{value} is no file that jobq bench --json has written") from None
     return value
 
 
