@@ -89,6 +89,14 @@ class Starts(Protocol):
         ...
 
 
+@runtime_checkable
+class Bounded(Protocol):
+    """An executor that has places for so many calls at a time: a worker claims few more jobs for it than that."""
+
+    @property
+    def places(self) -> int: ...
+
+
 def enter_all(stack: ExitStack, around: Sequence[Around]) -> None:
     """Enter the plain context managers of `app.around`, for a function that runs in a thread."""
     for factory in around:

@@ -17,11 +17,11 @@ from jobq.source import Source
 from jobq.worker.awaited import Awaited
 from jobq.worker.claimer import Claimer
 from jobq.worker.completer import Completer
+from jobq.worker.groups import Groups, groups_of, places_of
 from jobq.worker.guard import Guard
 from jobq.worker.heartbeat import Events, Heartbeat
 from jobq.worker.held import HeldJobs, Stop
 from jobq.worker.keeper import SlotKeeper
-from jobq.worker.lanes import Lanes
 from jobq.worker.leader import Election, Maintainer
 from jobq.worker.lease import Lease
 from jobq.worker.limited import LimitedQueues
@@ -96,12 +96,15 @@ class Assembly:
         self.completer.flush_with(self.reporter.flush)
         self.completer.on_recorded(self.awaited.ended)
         self.runner = self._runner(setting)
-        lanes, limited = Lanes(), LimitedQueues()
-        self.surveyor = self._surveyor(setting, lanes, limited)
-        self.claimer = self._claimer(setting, lanes, limited)
+        groups = groups_of(sorted(setting.app.handlers), self.runner.places, self.runner.threads)
+        limited = LimitedQueues()
+        self.surveyor = self._surveyor(setting, groups, limited)
+        self.claimer = self._claimer(setting, groups, limited)
         self.runner.on_room = self.claimer.wake
         self.wear = Wear(self.runner, self.end, most=options.most_left_behind, patience=options.grace)
-        self.runner.threads.on_room = self.claimer.has_thread
+        self.runner.threads.on_room = self.claimer.has_room
+        for places in self.runner.places.values():
+            places.on_room = self.claimer.has_room
         self.completer.on_freed(self.claimer.freed)
         self.completer.on_paused(self.runner.hand_back)
         self.rescuer = self._rescuer(setting)
@@ -146,11 +149,11 @@ class Assembly:
             channel=setting.source.channel,
         )
 
-    def _surveyor(self, setting: Setting, lanes: Lanes, limited: LimitedQueues) -> Surveyor:
+    def _surveyor(self, setting: Setting, groups: Groups, limited: LimitedQueues) -> Surveyor:
         return Surveyor(
             self.database,
             self.link,
-            lanes,
+            groups,
             limited,
             queues=setting.options.queues,
             used=[handler.settings.queue for handler in setting.app.handlers.values()],
@@ -158,19 +161,18 @@ class Assembly:
             stop=self.stop.close,
         )
 
-    def _claimer(self, setting: Setting, lanes: Lanes, limited: LimitedQueues) -> Claimer:
+    def _claimer(self, setting: Setting, groups: Groups, limited: LimitedQueues) -> Claimer:
         return Claimer(
             self.database,
             self.link,
             self.counters,
             self.lease,
-            lanes,
+            groups,
             limited,
             self.surveyor,
             self.membership,
             self.runner,
             self.completer,
-            kinds=sorted(setting.app.handlers),
             poll_interval=setting.options.poll_interval,
             stop=self.stop.claim,
         )
@@ -201,6 +203,7 @@ class Assembly:
             settler=settler,
             concurrency=setting.options.concurrency,
             threads=ThreadRoom(setting.executors, setting.app.handlers),
+            places=places_of(setting.executors, setting.app.handlers),
             open_transaction=transactions.open,
             settle=transactions.settle,
             report=self.reporter.note,

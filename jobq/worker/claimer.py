@@ -19,7 +19,7 @@ from jobq.model import Position
 from jobq.store import claiming as store
 from jobq.store.claiming import Claim
 from jobq.worker.completer import Completer
-from jobq.worker.lanes import Lanes
+from jobq.worker.groups import Group, Groups
 from jobq.worker.lease import Lease
 from jobq.worker.limited import LimitedQueues
 from jobq.worker.link import Link
@@ -48,14 +48,13 @@ class Claimer:
         link: Link,
         counters: Counters,
         lease: Lease,
-        lanes: Lanes,
+        groups: Groups,
         limited: LimitedQueues,
         surveyor: Surveyor,
         membership: Membership,
         runner: Runner,
         completer: Completer,
         *,
-        kinds: Sequence[str],
         poll_interval: timedelta,
         stop: anyio.Event,
     ) -> None:
@@ -66,13 +65,12 @@ class Claimer:
         self._link = link
         self._counters = counters
         self._lease = lease
-        self._lanes = lanes
+        self._groups = groups
         self._limited = limited
         self._surveyor = surveyor
         self._membership = membership
         self._runner = runner
         self._completer = completer
-        self._kinds = kinds
         self._poll_interval = poll_interval
         self._stop = stop
         self._wake = anyio.Event()
@@ -104,15 +102,15 @@ class Claimer:
             self._wake.set()
             return
         elif self._surveyor.admits(position.queue):
-            self._lanes.set_back(position)
+            self._groups.set_back(position)
             self._is_urgent |= position.priority < self._runner.last_priority
         else:
             return
         self._is_told = True
         self._wake.set()
 
-    def has_thread(self, queue: str) -> None:
-        """A queue whose threads were all taken, or a worker, has one again."""
+    def has_room(self, queue: str) -> None:
+        """There is a place again, or a thread, where all were taken."""
         self._was_empty = False
         if queue in self._limited:
             self._limited.freed(timedelta(0))
@@ -152,12 +150,11 @@ class Claimer:
         if not room:
             await self._claim_urgent()
             return True
-        others = 0 if self._was_empty else self._lanes.weight
+        others = 0 if self._was_empty else self._groups.weight
         await self._claim_limited(part_of(room, self._limited.weight, others))
-        room = self._runner.room
-        if room == 0 or not self._lanes.queues:
-            return room == 0
-        return await self._claim(room)
+        if not self._groups.queues:
+            return not self._runner.room
+        return await self._claim()
 
     async def _claim_limited(self, room: int) -> None:
         """Look at the limited queues, if they are due."""
@@ -165,13 +162,13 @@ class Claimer:
             return
         self._limited.begin(with_jitter(self._poll_interval))
         for in_order, asked in self._limited.ask():
-            queues, most = self._with_threads(asked, room)
-            if queues and most > 0:
-                room -= await self._claim_slots(queues, in_order=in_order, most=most)
+            queues, most = self._with_room(asked, room)
+            if queues and most > 0 and (kinds := self._groups.kinds_now):
+                room -= await self._claim_slots(queues, kinds, in_order=in_order, most=most)
 
-    async def _claim_slots(self, queues: Sequence[str], *, in_order: bool, most: int) -> int:
+    async def _claim_slots(self, queues: Sequence[str], kinds: Sequence[str], *, in_order: bool, most: int) -> int:
         began = monotonic()
-        claim = await self._take(store.claim_slots, queues, most=most, in_order=in_order)
+        claim = await self._take(store.claim_slots, queues, kinds=kinds, most=most, in_order=in_order)
         if claim is None:
             return most
         self._limited.absorb(claim, most, took=monotonic() - began)
@@ -189,7 +186,7 @@ class Claimer:
             self._again_at = monotonic() + self._lease.length.total_seconds() if was_unclear else None
             self._counters.reconciled += len(positions)
             for position in positions:
-                self._lanes.set_back(position)
+                self._groups.set_back(position)
 
     async def _join_anew(self) -> None:
         """What ended under the old id is recorded first, if that is still possible: what is given back runs again."""
@@ -197,44 +194,53 @@ class Claimer:
             await self._completer.drained()
         await self._membership.join()
         self.is_unclear = False
-        self._lanes.forget()
+        self._groups.forget()
 
-    async def _claim(self, room: int) -> bool:
-        threads = self._runner.threads
-        if threads.is_full and not self._kinds_now:
-            return False
+    async def _claim(self) -> bool:
         is_sweep = monotonic() >= min(self._sweep_at, self._reopens_at)
         if is_sweep:
-            self._lanes.forget()
-        room = threads.part_of(room) or room
-        asked = self._lanes.ask(room, part_of=threads.part_of_queue, is_narrow=threads.is_full)
+            self._groups.forget()
+        began, is_first = monotonic(), self._counters.claims == 0
+        self._reopens_at, self._was_empty = math.inf, True
+        is_full = [await self._claim_group(group) for group in self._groups]
+        if is_sweep:
+            self._plan_sweep(0.0 if is_first else monotonic() - began)  # the first one connects and plans
+        return any(is_full)
+
+    async def _claim_group(self, group: Group) -> bool:
+        """True: there was as much as asked for, or more, or no room to ask."""
+        if not self._runner.room:
+            return True
+        if not group.kinds_now:
+            return False
+        lanes, room = group.lanes, group.room.part_of(self._runner.room) or self._runner.room
+        asked = lanes.ask(room, part_of=group.room.part_of_queue, is_narrow=group.room.is_full)
         if not asked:
             return False
         began = monotonic()
-        claim = await self._take(store.claim, asked, most=room)
+        claim = await self._take(store.claim, asked, kinds=group.kinds_now, most=room)
         if claim is None:
             return self._lease.worker_id is None
-        if is_sweep:
-            self._plan_sweep(monotonic() - began)
-        self._reopens_at = math.inf if claim.next_at is None else began + (claim.next_at - claim.now).total_seconds()
-        self._lanes.absorb(asked, claim, room=room)
-        self._was_empty = not claim.jobs
+        if claim.next_at is not None:
+            self._reopens_at = min(self._reopens_at, began + (claim.next_at - claim.now).total_seconds())
+        lanes.absorb(asked, claim, room=room)
+        self._was_empty &= not claim.jobs
         self._start(claim)
-        return len(claim.jobs) >= room or self._lanes.has_more
+        return len(claim.jobs) >= room or lanes.has_more
 
     async def _claim_urgent(self) -> None:
         """Jobs that go before those which wait for a slot here: they start with the next one that is free."""
         self._is_urgent = False
-        threads = self._runner.threads
-        if threads.is_full and not self._kinds_now:
-            return
-        most = threads.part_of(MOST_URGENT) or MOST_URGENT
-        asked = self._lanes.ask_above(
-            self._runner.last_priority, most, part_of=threads.part_of_queue, is_narrow=threads.is_full
-        )
-        if asked and (claim := await self._take(store.claim, asked, most=most)) is not None:
-            self._lanes.absorb_above(asked, claim, room=most)
-            self._start(claim)
+        for group in self._groups:
+            most = group.room.part_of(MOST_URGENT) or MOST_URGENT
+            asked = group.lanes.ask_above(
+                self._runner.last_priority, most, part_of=group.room.part_of_queue, is_narrow=group.room.is_full
+            )
+            if asked and group.kinds_now:
+                claim = await self._take(store.claim, asked, kinds=group.kinds_now, most=most)
+                if claim is not None:
+                    group.lanes.absorb_above(asked, claim, room=most)
+                    self._start(claim)
 
     async def _take(self, function: Callable[..., Claim], asked: Sequence[Any], **limits: Any) -> Claim | None:
         """One claim; None when the lease was lost before or meanwhile: joining anew gives back what it took."""
@@ -243,7 +249,7 @@ class Claimer:
             return None
         self.is_unclear = True
         try:
-            claim = await self._database.run(function, asked, worker_id=worker_id, kinds=self._kinds_now, **limits)
+            claim = await self._database.run(function, asked, worker_id=worker_id, **limits)
         except Exception as error:
             self.is_unclear = sqlstate(error) is None or is_connection_failure(error)  # else: refused, nothing claimed
             raise
@@ -252,17 +258,13 @@ class Claimer:
         self.is_unclear = False
         return claim
 
-    @property
-    def _kinds_now(self) -> Sequence[str]:
-        """Without those that would wait for a thread: other workers may have one."""
-        return self._runner.threads.without(self._kinds) if self._runner.threads.is_full else self._kinds
-
-    def _with_threads(self, queues: Sequence[str], room: int) -> tuple[list[str], int]:
-        """Of limited queues those that have a thread left, and how many jobs may be claimed of them together."""
-        threads = self._runner.threads
-        left = {queue: threads.part_of_queue(queue, room) for queue in queues}
-        found = [queue for queue in queues if left[queue] and self._kinds_now]
-        return found, min([threads.part_of(room) or room, *(left[queue] for queue in found)])
+    def _with_room(self, queues: Sequence[str], room: int) -> tuple[list[str], int]:
+        """Of limited queues those that have room here, and how many jobs may be claimed of them together."""
+        rooms = [group.room for group in self._groups]
+        left = {queue: min(one.part_of_queue(queue, room) for one in rooms) for queue in queues}
+        found = [queue for queue in queues if left[queue]]
+        parts = [one.part_of(room) or room for one in rooms]
+        return found, min([room, *parts, *(left[queue] for queue in found)])
 
     def _start(self, claim: Claim) -> None:
         self._counters.claims += 1
@@ -270,8 +272,7 @@ class Claimer:
         self._runner.receive(claim.jobs)
 
     def _plan_sweep(self, took: float) -> None:
-        is_first = self._counters.claims == 0  # its time is that of connecting and planning
-        share = 0.0 if is_first else SWEEP_SHARE * took * self._surveyor.live_workers
+        share = SWEEP_SHARE * took * self._surveyor.live_workers
         self._sweep_at = monotonic() + max(with_jitter(self._poll_interval), share)
 
     async def _wait_for_room(self) -> None:

@@ -21,6 +21,7 @@ from jobq.verdict import Ended, Verdict
 from jobq.worker.attempt import HeldAttempt, Hooks
 from jobq.worker.buffer import Buffer
 from jobq.worker.completer import Completer
+from jobq.worker.groups import Places
 from jobq.worker.held import TAKEN, Held, HeldJobs, Stop, held_of
 from jobq.worker.lease import Lease
 from jobq.worker.pace import Pace
@@ -58,12 +59,14 @@ class Runner:
         settler: Settler,
         concurrency: int,
         threads: ThreadRoom,
+        places: Mapping[str, Places],
         open_transaction: Callable[[Held], Transaction],
         settle: Callable[[Held], Awaitable[bool]],
         report: Callable[[Fence, str, str], None],
         lease: Lease,
     ) -> None:
         self.threads = threads
+        self.places = places
         self.state: Any = None  # what the application's lifespan yielded
         self.on_room: Callable[[], None] = lambda: None  # called when there is room for more jobs, if that is wanted
         self.wants_room = False
@@ -128,7 +131,7 @@ class Runner:
         for job in jobs:
             earlier = self._held.get(job.id)
             held = self._hold(job)
-            self.threads.hold(job)
+            self._take_room(job)
             if job.attempt > 1 and (earlier in self._running or self._is_left_behind(job.id)):
                 if earlier is not None:
                     self.stop(earlier, Stop.LOST)
@@ -263,7 +266,7 @@ class Runner:
             held.cancel_timers()
         self._running.discard(held)
         self._starting.discard(held)  # where it was cancelled before its first step
-        self.threads.release(held.job)
+        self._free_room(held.job)
         self._pace.ended(monotonic() - held.started)
         self._settler.settle(held, ended)
         if held.stop is None:
@@ -294,10 +297,20 @@ class Runner:
         self._let_go(held)
         self._settler.settle(held, _cancelled())
 
+    def _take_room(self, job: Claimed) -> None:
+        self.threads.hold(job)
+        if job.kind in self.places:
+            self.places[job.kind].hold()
+
+    def _free_room(self, job: Claimed) -> None:
+        self.threads.release(job)
+        if job.kind in self.places:
+            self.places[job.kind].release(job)
+
     def _let_go(self, held: Held) -> None:
         """A job is not to begin here."""
         held.settled = True
-        self.threads.release(held.job)
+        self._free_room(held.job)
 
     def _leave_behind(self, held: Held) -> None:
         """The handler swallowed its cancellation: its job goes on without it."""

@@ -13,7 +13,7 @@ from jobq.database import Database
 from jobq.queue_settings import QueueSettings, said_of
 from jobq.store import claiming as store
 from jobq.store.claiming import QueueRow
-from jobq.worker.lanes import Lanes
+from jobq.worker.groups import Groups
 from jobq.worker.limited import LimitedQueues
 from jobq.worker.link import Link
 from jobq.worker.loops import every
@@ -32,7 +32,7 @@ class Surveyor:
         self,
         database: Database,
         link: Link,
-        lanes: Lanes,
+        lanes: Groups,
         limited: LimitedQueues,
         *,
         queues: Sequence[str] | None,

@@ -54,13 +54,17 @@ class ProcessExecutor:
         self._stopped: dict[Child, int] = {}
 
     @property
+    def places(self) -> int:
+        return self._options.processes or os.cpu_count() or 1
+
+    @property
     def left_behind(self) -> Collection[int]:
         """Of jobs whose process has been killed and is not gone yet."""
         return self._stopped.values()
 
     async def start(self) -> None:
         """Start the first child, which imports the application. Raises: WorkerError, when it has not the handlers."""
-        self._room = asyncio.Semaphore(self._options.processes or os.cpu_count() or 1)  # of this run's event loop
+        self._room = asyncio.Semaphore(self.places)  # of this run's event loop
         self._idle.append(await self._new_child())
 
     async def run(self, call: Call) -> Ended:
