@@ -36,6 +36,14 @@ class Room(Protocol):
         """Those of the kinds that do not need it."""
         ...
 
+    def hold(self, job: Claimed) -> None:
+        """A job was claimed that needs it."""
+        ...
+
+    def release(self, job: Claimed) -> None:
+        """That has ended, or does not begin here, or goes on without its handler."""
+        ...
+
 
 class Places:
     """The room of an executor that has places for so many jobs at a time. Counts from the claim on.
@@ -62,7 +70,7 @@ class Places:
     def without(self, kinds: Collection[str]) -> list[str]:
         return [kind for kind in kinds if kind not in self._kinds]
 
-    def hold(self) -> None:
+    def hold(self, job: Claimed) -> None:
         """A job was claimed."""
         self._held += 1
 

@@ -21,7 +21,7 @@ from jobq.verdict import Ended, Verdict
 from jobq.worker.attempt import HeldAttempt, Hooks
 from jobq.worker.buffer import Buffer
 from jobq.worker.completer import Completer
-from jobq.worker.groups import Places
+from jobq.worker.groups import Places, Room
 from jobq.worker.held import TAKEN, Held, HeldJobs, Stop, held_of
 from jobq.worker.lease import Lease
 from jobq.worker.pace import Pace
@@ -67,6 +67,7 @@ class Runner:
     ) -> None:
         self.threads = threads
         self.places = places
+        self._rooms: dict[str, Room] = {**dict.fromkeys(threads.needing, threads), **places}
         self.state: Any = None  # what the application's lifespan yielded
         self.on_room: Callable[[], None] = lambda: None  # called when there is room for more jobs, if that is wanted
         self.wants_room = False
@@ -131,7 +132,8 @@ class Runner:
         for job in jobs:
             earlier = self._held.get(job.id)
             held = self._hold(job)
-            self._take_room(job)
+            if job.kind in self._rooms:
+                self._rooms[job.kind].hold(job)
             if job.attempt > 1 and (earlier in self._running or self._is_left_behind(job.id)):
                 if earlier is not None:
                     self.stop(earlier, Stop.LOST)
@@ -266,7 +268,8 @@ class Runner:
             held.cancel_timers()
         self._running.discard(held)
         self._starting.discard(held)  # where it was cancelled before its first step
-        self._free_room(held.job)
+        if held.job.kind in self._rooms:
+            self._rooms[held.job.kind].release(held.job)
         self._pace.ended(monotonic() - held.started)
         self._settler.settle(held, ended)
         if held.stop is None:
@@ -297,20 +300,11 @@ class Runner:
         self._let_go(held)
         self._settler.settle(held, _cancelled())
 
-    def _take_room(self, job: Claimed) -> None:
-        self.threads.hold(job)
-        if job.kind in self.places:
-            self.places[job.kind].hold()
-
-    def _free_room(self, job: Claimed) -> None:
-        self.threads.release(job)
-        if job.kind in self.places:
-            self.places[job.kind].release(job)
-
     def _let_go(self, held: Held) -> None:
         """A job is not to begin here."""
         held.settled = True
-        self._free_room(held.job)
+        if held.job.kind in self._rooms:
+            self._rooms[held.job.kind].release(held.job)
 
     def _leave_behind(self, held: Held) -> None:
         """The handler swallowed its cancellation: its job goes on without it."""

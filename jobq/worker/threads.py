@@ -18,7 +18,7 @@ class ThreadRoom:
         executor = executors.get("thread")
         self._executor = executor if isinstance(executor, ThreadExecutor) else None
         self._limits = ThreadLimits() if self._executor is None else self._executor.limits
-        self._needing = {kind for kind, each in handlers.items() if each.executor == "thread" and self._limits.are_set}
+        self.needing = {kind for kind, each in handlers.items() if each.executor == "thread" and self._limits.are_set}
         self._held: Counter[str] = Counter()
         self.on_room: Callable[[str], None] = lambda _queue: None  # a queue or the worker was full, and has room again
         if self._executor is not None:
@@ -41,17 +41,14 @@ class ThreadRoom:
 
     def without(self, kinds: Collection[str]) -> list[str]:
         """Those of the kinds that need no thread."""
-        return [kind for kind in kinds if kind not in self._needing]
+        return [kind for kind in kinds if kind not in self.needing]
 
     def hold(self, job: Claimed) -> None:
         """A job was claimed."""
-        if job.kind in self._needing:
-            self._held[job.queue] += 1
+        self._held[job.queue] += 1
 
     def release(self, job: Claimed) -> None:
         """It has ended, or goes on without its handler."""
-        if job.kind not in self._needing:
-            return
         was_full = self.part_of_queue(job.queue, 1) == 0 or self.is_full
         self._held[job.queue] -= 1
         if was_full:

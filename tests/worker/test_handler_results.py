@@ -129,7 +129,7 @@ async def test_an_awaitable_from_a_plain_handler_is_closed_and_said(bench: Bench
         job = await bench.until(bench.enqueue(handler))
 
     assert job.state is State.DEAD
-    assert "declare it with async def" in job.errors[0].message
+    assert "returned an awaitable, not its value: await it, in an async def" in job.errors[0].message
 
 
 async def test_a_callable_object_that_awaits_runs_in_the_loop(bench: Bench, app: jobq.App) -> None:
