@@ -126,7 +126,7 @@ class Runner:
     def receive(self, jobs: Iterable[Claimed]) -> None:
         """Hold claimed jobs and run them, each as soon as there is a slot.
 
-        One that still runs here from an earlier attempt waits until that has ended.
+        One that still runs here from an earlier attempt waits until that has ended; one that waits too takes its place.
         """
         has_last = False
         for job in jobs:
@@ -134,6 +134,8 @@ class Runner:
             held = self._hold(job)
             if job.kind in self._rooms:
                 self._rooms[job.kind].hold(job)
+            if earlier is not None and earlier.task is None:
+                self.stop(earlier, Stop.LOST)  # it waits for a slot and was taken away, by hand say
             if job.attempt > 1 and (earlier in self._running or self._is_left_behind(job.id)):
                 if earlier is not None:
                     self.stop(earlier, Stop.LOST)
@@ -245,6 +247,7 @@ class Runner:
         self._running.discard(held)
         held.cancel_timers()
         self._give_one_back(held)
+        self._tell_room()  # the lease may be good again before anybody finds it lost
         if not self._running:
             self._idle.set()
 
@@ -277,11 +280,15 @@ class Runner:
         elif self._is_left_behind(held.job.id):
             self._note_left_behind(held, held.stop)
         self._start_next()
+        if self.wants_room:
+            self._tell_room()
+        if not self._running:
+            self._idle.set()
+
+    def _tell_room(self) -> None:
         if self.wants_room and self.room:
             self.wants_room = False
             self.on_room()
-        if not self._running:
-            self._idle.set()
 
     def _note_left_behind(self, held: Held, reason: Stop) -> None:
         if held.context is not None:

@@ -158,6 +158,36 @@ async def test_what_waits_does_not_begin_once_the_lease_has_run_out(
     assert len(scene.began) == SLOTS
 
 
+async def test_a_lease_that_is_good_again_before_anybody_saw_it_lost_leaves_no_worker_idle(
+    bench: Bench, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Guard, "run_once", lambda _: anyio.lowlevel.checkpoint())
+    looks = iter([True] * 10)
+    monkeypatch.setattr(Lease, "has_run_out", property(lambda _: next(looks, False)))
+    ids = bench.enqueue_many(scene.quick, 10)
+    async with bench.working(scene.app, concurrency=SLOTS, listen=False) as worker:
+        await eventually(lambda: worker.stats().given_back == 10, "ten being given back")
+        await eventually(lambda: worker.stats().ok == 10, "all of them being run")
+    assert {bench.job(id_).failures for id_ in ids} == {0}
+
+
+async def test_a_job_that_was_taken_away_and_comes_back_while_it_waits_runs_once(bench: Bench, scene: Scene) -> None:
+    scene.fill(20)
+    async with bench.working(scene.app, concurrency=SLOTS, lease=HOUR) as worker:
+        await scene.until_ahead(worker, 5)
+        freed = bench.execute(
+            sa.update(jobs)
+            .where(jobs.c.worker_id.is_not(None), jobs.c.kind == "slow", jobs.c.args == sa.cast({}, jobs.c.args.type))
+            .values(worker_id=None, priority=0)
+            .returning(jobs.c.id)
+        )
+        await eventually(lambda: worker.stats().lost + worker.stats().given_back > 0, "what waited being let go")
+        scene.gate.open()
+        await bench.until_all_ended()
+    assert len(freed) > SLOTS
+    assert len(scene.began) <= 20 + SLOTS  # those that ran when they were taken away run again
+
+
 async def test_a_pause_by_a_handler_gives_back_what_waits_of_its_queue(bench: Bench, app: jobq.App) -> None:
     began = Effects()
 
