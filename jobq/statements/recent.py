@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from jobq.statements.admin import AS_TEXT
-from jobq.statements.binds import json_param, param, seconds
+from jobq.statements.binds import ZERO, json_param, param, seconds
 from jobq.statements.outcome import word_of
 from jobq.tables import all_jobs, finished_jobs, kinds
 
@@ -17,7 +17,7 @@ from jobq.tables import all_jobs, finished_jobs, kinds
 def recent() -> sa.Executable:
     """Binds: kind, args (JSON text), within (seconds), word (NULL: any).
 
-    The args are compared as jsonb writes them, by the expression of the index; cancelled jobs did not run.
+    Found by the digest of kind and args that the index has, then compared; cancelled jobs did not run.
     """
     ended = finished_jobs.c
     columns = [sa.cast(ended[name], sa.Text).label(name) if name in AS_TEXT else ended[name] for name in _names()]
@@ -26,7 +26,7 @@ def recent() -> sa.Executable:
         sa.select(*columns)
         .where(
             ended.kind == param("kind", sa.Text),
-            _digest(ended.args) == _digest(json_param("args")),
+            _digest(ended.kind, ended.args) == _digest(param("kind", sa.Text), json_param("args")),
             ended.args == json_param("args"),
             ended.finished_at > sa.func.now() - seconds("within"),
             ended.state != sa.literal_column("'cancelled'", sa.Text),
@@ -43,8 +43,9 @@ def keep_of_kind() -> sa.Executable:
     return sa.select(kinds.c.keep).where(kinds.c.kind == param("kind", sa.Text))
 
 
-def _digest(args: Any) -> sa.ColumnElement[str]:
-    return sa.func.md5(sa.cast(args, sa.Text))
+def _digest(kind: Any, args: Any) -> sa.ColumnElement[int]:
+    seed = sa.func.hashtextextended(kind, ZERO, type_=sa.BigInteger)
+    return sa.func.jsonb_hash_extended(args, seed, type_=sa.BigInteger)
 
 
 def _names() -> list[str]:
