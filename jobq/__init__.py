@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from jobq.answers.causes import Cause, Reason, Why
     from jobq.backoff import ByError, Exponential
     from jobq.cleaner import clean, clean_async
+    from jobq.codec.secret import Secret
     from jobq.context import Context, Transaction, current
     from jobq.diagnosis import Check, Health
     from jobq.errors import (
@@ -95,6 +96,7 @@ _HOMES = {
     "jobq.answers.causes": "Cause Reason Why",
     "jobq.backoff": "ByError Exponential",
     "jobq.cleaner": "clean clean_async",
+    "jobq.codec.secret": "Secret",
     "jobq.context": "Context Transaction current",
     "jobq.diagnosis": "Check Health",
     "jobq.errors": (
@@ -175,6 +177,7 @@ __all__ = [
     "Schedule",
     "ScheduleRow",
     "SchemaError",
+    "Secret",
     "Skip",
     "Snooze",
     "State",

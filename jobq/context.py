@@ -61,6 +61,10 @@ class CurrentJob(NamedTuple):
 class Context:
     """The surroundings of one attempt. `state` is what the application's lifespan yielded, None without one."""
 
+    _cancelled = False
+    _is_lost = False
+    _checkpoint: str | None = None  # of this attempt
+
     def __init__(
         self,
         job: CurrentJob,
@@ -70,14 +74,16 @@ class Context:
         meta: str = "{}",
         report: Report = ignore,
     ) -> None:
-        self.job = job
+        self._job = job
         self.state = state
-        self.report = report  # called by what carries reports from elsewhere, in place of the two methods
+        self._report = report
         self._meta = meta
         self._open_transaction = open_transaction
-        self._cancelled = False
-        self._is_lost = False
-        self._checkpoint: str | None = None  # of this attempt
+
+    @property
+    def job(self) -> CurrentJob:
+        """The job that runs."""
+        return self._job
 
     @property
     def cancelled(self) -> bool:
@@ -138,6 +144,10 @@ class Context:
         """What `checkpoint` has kept last, in this attempt or an earlier one; None: nothing yet. A copy each time."""
         found = self.meta.get(CHECKPOINT) if self._checkpoint is None else json.loads(self._checkpoint)
         return found if isinstance(found, dict) else None
+
+    def report(self, name: str, text: str) -> None:
+        """Called by what carries reports from elsewhere, in place of `progress` and `checkpoint`."""
+        self._report(name, text)
 
     def cancel(self) -> None:
         """Called by the worker: tell the handler to stop."""

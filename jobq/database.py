@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 from collections.abc import Callable
 from datetime import timedelta
+from time import monotonic
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import anyio
@@ -15,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from jobq.errors import WorkerError
 from jobq.faults import spoils_connection
+from jobq.idle import IdleConnections
 from jobq.pooler import use_local_settings
 from jobq.source import Source
 
@@ -23,6 +25,8 @@ R = TypeVar("R")
 
 STATEMENT_LIMIT = timedelta(seconds=10)
 ANSWER_LIMIT = timedelta(seconds=15)  # beyond it the server is taken for lost, frozen or unreachable
+# A first connection takes SQLAlchemy and us 12 round trips: with an answer two seconds away that is 24 s.
+CONNECT_LIMIT = timedelta(seconds=25)
 # A plan cached while `jobs` was tiny took 130 ms a claim after a burst, 0.5 ms with the two switches.
 SESSION_SETTINGS = {
     "statement_timeout": f"{STATEMENT_LIMIT.total_seconds():.0f}s",
@@ -39,47 +43,96 @@ class Database:
     Raises ConnectionError when the server does not answer in time; the connection is then closed.
     """
 
-    def __init__(self, source: Source, *, name: str, size: int) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        name: str,
+        size: int,
+        statement_limit: timedelta = STATEMENT_LIMIT,
+        answer_limit: timedelta = ANSWER_LIMIT,
+    ) -> None:
         self.url = source.url
         self.size = size
-        self._engine = _own_engine(source, name=name, size=size)
-        self._autocommit = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._answer_limit = answer_limit
+        self._doubtful_until = 0.0  # connections that have been idle since before are not trusted
+        self._engine = _own_engine(source, name=name, size=size, statement_limit=statement_limit)
+        self._transactions = self._engine.execution_options(isolation_level="READ COMMITTED")
+        self._idle = IdleConnections(self._engine, size, has_ended=has_ended)
+        event.listen(self._engine.sync_engine, "checkout", self._refuse_ended)
 
     async def run(self, function: Callable[Concatenate[sa.Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """One store function in autocommit."""
-        with _answer_within(ANSWER_LIMIT):
-            async with self._autocommit.connect() as connection:
-                return await _run(connection, function, *args, **kwargs)
-        raise ConnectionError(f"the server did not answer within {ANSWER_LIMIT.total_seconds():.0f} s")
+        with anyio.move_on_after(CONNECT_LIMIT.total_seconds()) as scope:
+            connection = await self._idle.take()
+            is_good = False
+            try:
+                self._await_answer(scope)
+                answer = await connection.run_sync(lambda sync: function(sync, *args, **kwargs))
+                is_good = True
+                return answer
+            except Exception as error:
+                if spoils_connection(error):
+                    await connection.invalidate()
+                raise
+            finally:
+                await self._idle.give_back(connection, is_good=is_good)
+        raise self._no_answer()
 
     async def transaction(
         self, function: Callable[Concatenate[sa.Connection, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """One store function in one transaction."""
-        with _answer_within(ANSWER_LIMIT):
-            async with self._engine.begin() as connection:
+        """One store function in one transaction; the time for an answer is that of each of its statements."""
+        with anyio.move_on_after(CONNECT_LIMIT.total_seconds()) as scope:
+            async with self._idle.room_in_the_pool(), self._transactions.begin() as connection:
+                self._await_answer(scope)
+                event.listen(connection.sync_connection, "after_cursor_execute", lambda *_: self._await_answer(scope))
                 return await _run(connection, function, *args, **kwargs)
-        raise ConnectionError(f"the server did not answer within {ANSWER_LIMIT.total_seconds():.0f} s")
+        raise self._no_answer()
 
     async def close(self) -> None:
         """Close every connection, within 2 seconds."""
         with anyio.move_on_after(2, shield=True):
+            await self._idle.let_go()
             await self._engine.dispose()
 
+    def _await_answer(self, scope: anyio.CancelScope) -> None:
+        """From now on: it is connected, or the answer before has come."""
+        scope.deadline = anyio.current_time() + self._answer_limit.total_seconds()
 
-def _own_engine(source: Source, *, name: str, size: int) -> AsyncEngine:
-    """An engine for the worker's own statements: READ COMMITTED whatever the application's engine has."""
+    def _no_answer(self) -> ConnectionError:
+        """What swallowed this answer (a cable, a middle box that forgot us) has swallowed the idle connections too."""
+        self._doubtful_until = monotonic()
+        self._idle.doubt()
+        return ConnectionError(f"the server did not answer within {self._answer_limit.total_seconds():.0f} s")
+
+    def _refuse_ended(self, _connection: Any, record: Any, _proxy: Any) -> None:
+        """Have the pool throw away what it has, and connect anew.
+
+        A new connection is let through: two refusals in a row SQLAlchemy takes for wrong use, which ends the worker.
+        """
+        idle_since: float | None = record.info.get("idle_since")
+        if idle_since is not None and (idle_since < self._doubtful_until or has_ended(record.driver_connection)):
+            raise sa_exc.InvalidatePoolError
+
+
+def _own_engine(source: Source, *, name: str, size: int, statement_limit: timedelta) -> AsyncEngine:
+    """An engine for the worker's own statements: READ COMMITTED whatever the application's engine has.
+
+    In autocommit from the connecting on: to switch it on and off around each statement cost as much as the statement.
+    """
     engine = async_engine(
         source,
         name=name,
-        isolation_level="READ COMMITTED",
+        isolation_level="AUTOCOMMIT",
         pool_size=size,
         max_overflow=0,
         pool_timeout=ANSWER_LIMIT.total_seconds(),
+        use_native_hstore=False,  # else each first connection asks for a type that jobq has no use for: 3 round trips
     )
-    use_settings(engine.sync_engine, pooler=source.pooler)
+    milliseconds = f"{statement_limit.total_seconds() * 1000:.0f}ms"
+    use_settings(engine.sync_engine, pooler=source.pooler, statement_timeout=milliseconds)
     event.listen(engine.sync_engine, "checkin", _note_idle)
-    event.listen(engine.sync_engine, "checkout", _refuse_ended)
     return engine
 
 
@@ -134,11 +187,13 @@ def _set_for_session(dbapi_connection: Any, pid: int, settings: dict[str, str]) 
     """
     settings = {**settings, "default_transaction_isolation": "read committed"}  # of statements in autocommit
     asked = "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(settings)) + " WHERE pg_backend_pid() = %s"
+    was_autocommit = dbapi_connection.autocommit
+    dbapi_connection.autocommit = True  # one round trip, not three: the network may be slow
     cursor = dbapi_connection.cursor()
     cursor.execute(asked, [*[part for pair in settings.items() for part in pair], pid])
     is_set = cursor.fetchone() is not None
     cursor.close()
-    dbapi_connection.commit()
+    dbapi_connection.autocommit = was_autocommit
     if not is_set:
         dbapi_connection.close()
         raise WorkerError(
@@ -168,16 +223,7 @@ def _readable(descriptor: int) -> bool:
 
 
 def _note_idle(_connection: Any, record: Any) -> None:
-    record.info["has_been_idle"] = True
-
-
-def _refuse_ended(_connection: Any, record: Any, _proxy: Any) -> None:
-    """Have the pool throw away what it has, and connect anew.
-
-    A new connection is let through: two refusals in a row SQLAlchemy takes for wrong use, which ends the worker.
-    """
-    if record.info.get("has_been_idle") and has_ended(record.driver_connection):
-        raise sa_exc.InvalidatePoolError
+    record.info["idle_since"] = monotonic()
 
 
 async def _run(
@@ -189,7 +235,3 @@ async def _run(
         if spoils_connection(error):
             await connection.invalidate()
         raise
-
-
-def _answer_within(limit: timedelta) -> anyio.CancelScope:
-    return anyio.move_on_after(limit.total_seconds())

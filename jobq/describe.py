@@ -8,6 +8,8 @@ import traceback
 from types import TracebackType
 from typing import Any
 
+from jobq.masking import mask
+
 LONGEST_TEXT = 2_000
 LONGEST_TRACEBACK = 16_000
 
@@ -22,8 +24,10 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 def storable(text: str, limit: int = LONGEST_TEXT) -> str:
     """The text as PostgreSQL can hold it: NUL and lone surrogates as U+FFFD, its middle left out past `limit`.
 
-    One such character would make the database refuse the whole batch of outcomes that it stands in.
+    One such character would make the database refuse the whole batch of outcomes that it stands in. The values of
+    secret arguments are left out.
     """
+    text = mask(text)
     if len(text) > limit:
         half = limit // 2
         text = f"{text[:half]} ... ({len(text) - 2 * half} characters left out) ... {text[-half:]}"
@@ -51,7 +55,7 @@ def class_name(error: BaseException) -> str:
 def message_of(error: BaseException) -> str:
     """`str(error)`, also for exceptions whose `__str__` raises."""
     try:
-        return str(_true_error(error))
+        return mask(str(_true_error(error)))
     except BaseException as broken:  # a SystemExit from here would end the worker's loop
         return f"<no text: __str__ raised {type(broken).__name__}>"
 

@@ -80,7 +80,7 @@ class UnknownScheduleError(JobqError, LookupError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"no schedule {name!r}: workers publish those of their code when they start (see: jobq schedules)"
+            f"no schedule {name[:200]!r}: workers publish those of their code when they start (see: jobq schedules)"
         )
         self.name = name
 

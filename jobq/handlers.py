@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Generic, ParamSpec, Self, TypeVar
@@ -97,12 +97,20 @@ class Kind(Generic[P]):
         """The JSON text of a job's args. Raises: ArgsError."""
         return encode_untyped(args, kwargs)
 
-    def effective(self, row: Args[P] | None = None) -> Options:
-        """The options that count: those of a row of this kind before those of this kind before the handler's."""
-        chosen_by_row = row and row.source._chosen
-        if not chosen_by_row or chosen_by_row is self._chosen:
+    def encode_together(self, rows: Sequence[Mapping[str, Any]]) -> str | None:
+        """The JSON texts of the args of many jobs, with commas between; None: `encode` each by itself."""
+        return None
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The arguments that are not to be shown; a bare kind's are known by their names alone."""
+        return frozenset()
+
+    def effective(self, source: Kind[...] | None = None) -> Options:
+        """The options that count: those of a row's source before those of this kind before the handler's."""
+        if source is None or source._chosen is self._chosen:
             return self._effective
-        return chosen_by_row.over(self._chosen).over(self._base)
+        return source._chosen.over(self._chosen).over(self._base)
 
     def is_same(self, other: Kind[...]) -> bool:
         """Whether this is the same kind, with the same function, whatever its options."""
@@ -152,6 +160,13 @@ class Handler(Kind[P], Generic[P, R_co]):
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """The JSON text of a job's args, checked against the function's signature. Raises: ArgsError."""
         return self.codec.encode(args, kwargs)
+
+    def encode_together(self, rows: Sequence[Mapping[str, Any]]) -> str | None:
+        return self.codec.encode_together(rows)
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        return self.codec.secrets
 
     def resolve(self) -> None:
         """Find the types that the signature names. Raises: RegistrationError."""

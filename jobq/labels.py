@@ -56,8 +56,8 @@ def labelled(kind: Kind[...], select: object, options_from: Iterable[FromRow]) -
     unfit += tuple(UNFIT[name](column) for name, column in options.items())
     rows = Rows(
         args=object_of({name: made.value for name, made in arguments.items()}),
-        run_at=options.get("run_at", sa.cast(sa.null(), TIMESTAMP)),
-        priority=_priority(options.get("priority")),
+        run_at=options.get("run_at"),
+        priority=_priority(options["priority"]) if "priority" in options else None,
         unfit=tuple(each.condition for each in unfit),
     )
     return rows, unfit
@@ -112,9 +112,9 @@ UNFIT = {
 }
 
 
-def _priority(column: Element | None) -> Element:
+def _priority(column: Element) -> Element:
     """As smallint; a larger number is told by its condition, and must not fail in the cast before that."""
-    return sa.cast(sa.null() if column is None else sa.case((column.between(0, 3), column)), sa.SmallInteger)
+    return sa.cast(sa.case((column.between(0, 3), column)), sa.SmallInteger)
 
 
 def _arguments(kind: Kind[...], columns: Columns) -> dict[str, Argument]:

@@ -74,7 +74,7 @@ class Job:
     failures: int
     max_attempts: int | None
     created_at: datetime
-    args: dict[str, Any] | None = None
+    args: dict[str, Any] | None = field(default=None, repr=False)  # what repr shows, logs have
     unique_key: str | None = None
     worker_id: int | None = None
     attempted_at: datetime | None = None
@@ -82,11 +82,11 @@ class Job:
     expires_at: datetime | None = None
     outcome: str | None = None
     callsite: str | None = None
-    meta: dict[str, Any] = field(default_factory=dict)
+    meta: dict[str, Any] = field(default_factory=dict, repr=False)
     errors: tuple[Failure, ...] = ()
     progress: Progress | None = None
-    checkpoint: dict[str, Any] | None = None
-    result: Any = None
+    checkpoint: dict[str, Any] | None = field(default=None, repr=False)
+    result: Any = field(default=None, repr=False)
 
 
 class Claimed(NamedTuple):
@@ -94,8 +94,8 @@ class Claimed(NamedTuple):
 
     A tuple, since a worker makes tens of thousands of them a second: a frozen dataclass takes five times as long.
 
-    `waited`: from the later of run_at and created_at to the claim, by the database's clock. `slot`: of a limited queue
-    the number of the slot that the job has; `in_order`: that queue is FIFO.
+    `claimed_at`: by the database's clock. `slot`: of a limited queue the number of the slot that the job has;
+    `in_order`: that queue is FIFO.
     """
 
     id: int
@@ -110,9 +110,17 @@ class Claimed(NamedTuple):
     meta: str
     created_at: datetime
     worker_id: int
-    waited: timedelta
+    claimed_at: datetime
     slot: int | None = None
     in_order: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Claimed {self.kind} {self.id} attempt {self.attempt}>"  # no args: they may be secret
+
+    @property
+    def waited(self) -> timedelta:
+        """From the later of run_at and created_at to the claim."""
+        return self.claimed_at - max(self.run_at, self.created_at)
 
     @property
     def lane(self) -> tuple[str, int]:

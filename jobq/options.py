@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from jobq import checks
 from jobq.backoff import Exponential, NoRetryOn, RetryPolicy
 from jobq.errors import OptionError, OptionTypeError
+from jobq.masking import META
 
 Priority: TypeAlias = Literal[0, 1, 2, 3]
 """Smaller runs first; 1 is the default."""
@@ -133,8 +134,8 @@ class Options:
         """Whether the job is surely not due at once, by a clock that may be wrong: only for what may be wrong."""
         return bool(self.delay) or (self.run_at is not None and self.run_at > now)
 
-    def binds(self) -> dict[str, Any]:
-        """The binds of the statements in statements/enqueue.py that come from options."""
+    def binds(self, secrets: Collection[str] = ()) -> dict[str, Any]:
+        """The binds of the statements in statements/enqueue.py that come from options, and the secret parameters."""
         return {
             "queue": self.queue,
             "priority": self.priority,
@@ -144,12 +145,13 @@ class Options:
             "unique_key": self.unique_key,
             "unique_names": self.unique_names,
             "max_wait": _seconds(self.max_wait),
-            "meta": self._meta(),
+            "meta": self._meta(secrets),
         }
 
-    def _meta(self) -> str:
+    def _meta(self, secrets: Collection[str]) -> str:
         spans = {"timeout": self.timeout, "keep": self.keep}
-        return json.dumps({name: span.total_seconds() for name, span in spans.items() if span is not None})
+        meta: dict[str, Any] = {name: span.total_seconds() for name, span in spans.items() if span is not None}
+        return json.dumps({**meta, META: sorted(secrets)} if secrets else meta)
 
 
 def _seconds(span: timedelta | None) -> float | None:

@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
-from jobq import checks
 from jobq.bind import AsyncBind, Bind, connection_of, needs_bind, over
-from jobq.callsite import callsite
 from jobq.context import current_id
-from jobq.errors import ArgsError, OptionTypeError, UniqueKeyError
-from jobq.handlers import Args, Kind, P, needs_kind
+from jobq.errors import UniqueKeyError
+from jobq.handlers import Args, Kind, P
 from jobq.model import Enqueued
-from jobq.options import Options
 from jobq.outgoing import watched, watchers
+from jobq.preparing import AlikeBatch, Batch, prepare, prepare_many
 from jobq.store import inserting
-from jobq.store.newjobs import Answer, Manner, NewJob
+from jobq.store.newjobs import Answer, NewJob
 
 
 def enqueue(session: Bind, handler: Kind[P], /, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
@@ -39,14 +35,14 @@ def enqueue(session: Bind, handler: Kind[P], /, *args: P.args, **kwargs: P.kwarg
     another kind is to be replaced or rescheduled, or when the key was taken and freed again ten times meanwhile.
     """
     needs_bind(session, "enqueue")
-    return _insert(session, _prepare(handler, args, kwargs))
+    return _insert(session, prepare(handler, args, kwargs))
 
 
 def enqueue_async(
     session: AsyncBind, handler: Kind[P], /, *args: P.args, **kwargs: P.kwargs
 ) -> Coroutine[Any, Any, Enqueued]:
     """`enqueue` for an AsyncSession, async_scoped_session or AsyncConnection: checked now, sent at the await."""
-    return over(session, _insert, _prepare(handler, args, kwargs), called="enqueue")
+    return over(session, _insert, prepare(handler, args, kwargs), called="enqueue")
 
 
 def enqueue_many(session: Bind, handler: Kind[P], rows: Iterable[Args[P] | Mapping[str, Any]], /) -> list[Enqueued]:
@@ -60,99 +56,47 @@ def enqueue_many(session: Bind, handler: Kind[P], rows: Iterable[Args[P] | Mappi
     Raises: as `enqueue`; the path of an ArgsError begins with the row, `rows[3].args.to`.
     """
     needs_bind(session, "enqueue_many")
-    return _insert_many(session, _prepare_many(handler, rows))
+    return _insert_many(session, prepare_many(handler, rows))
 
 
 def enqueue_many_async(
     session: AsyncBind, handler: Kind[P], rows: Iterable[Args[P] | Mapping[str, Any]], /
 ) -> Coroutine[Any, Any, list[Enqueued]]:
     """`enqueue_many` for an AsyncSession, async_scoped_session or AsyncConnection: checked now, sent at the await."""
-    return over(session, _insert_many, _prepare_many(handler, rows), called="enqueue_many")
+    return over(session, _insert_many, prepare_many(handler, rows), called="enqueue_many")
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """The jobs of one call, and whether an error may come when some are inserted."""
-
-    common: dict[str, Any]
-    jobs: list[NewJob]
-    may_fail: bool
-
-
-def _prepare(handler: Kind[...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Batch:
-    kind = needs_kind(handler)
-    options = kind.effective()
-    return _batch(kind, [(kind.encode(args, kwargs), options)])
-
-
-def _prepare_many(handler: Kind[...], rows: Iterable[Args[...] | Mapping[str, Any]]) -> _Batch:
-    kind = needs_kind(handler)
-    if isinstance(rows, str | Mapping | Args):
-        raise OptionTypeError(f"rows: expected a list of handler.args(...) or mappings, got one {type(rows).__name__}")
-    return _batch(kind, [_row(kind, row, n) for n, row in enumerate(rows)])
-
-
-def _row(kind: Kind[...], row: Args[...] | Mapping[str, Any], n: int) -> tuple[str, Options]:
-    if isinstance(row, Args):
-        if not kind.is_same(row.source):
-            raise ArgsError(f"rows[{n}]", f"the args of {row.source.kind}, expected those of {kind.kind}")
-        return row.text, kind.effective(row)
-    if not isinstance(row, Mapping):
-        raise ArgsError(f"rows[{n}]", f"expected {kind.kind}.args(...) or a mapping, got {checks.show(row)}")
-    try:
-        return kind.encode((), row), kind.effective()
-    except ArgsError as error:
-        raise ArgsError(f"rows[{n}].{error.path}", error.problem) from error
-
-
-def _batch(kind: Kind[...], rows: list[tuple[str, Options]]) -> _Batch:
-    now = datetime.now(UTC)  # only to tell whether a worker need be woken; when a job is due, the database says
-    manners: dict[int, Manner] = {}  # by the identity of the options, which mostly all rows share
-    for _, options in rows:
-        if id(options) not in manners:
-            manners[id(options)] = _manner(options, now)
-    keyed = [manner for manner in manners.values() if manner.is_keyed]
-    may_fail = any(manner.change or manner.must_be_new for manner in keyed)
-    may_fail = may_fail or (bool(keyed) and current_id() is not None)
-    jobs = [NewJob(text, manners[id(options)]) for text, options in rows]
-    return _Batch({"kind": kind.kind, "callsite": callsite()}, jobs, may_fail)
-
-
-def _manner(options: Options, now: datetime) -> Manner:
-    options.demand_sense()
-    change = options.on_conflict if options.on_conflict in ("replace", "reschedule") else None
-    return Manner(options.binds(), options.is_later(now), change, must_be_new=options.on_conflict == "raise")
-
-
-def _insert(bind: Bind, batch: _Batch) -> Enqueued:
+def _insert(bind: Bind, batch: Batch) -> Enqueued:
     if watchers:
         return _watched(_insert_one, bind, batch)[0]
     return _insert_one(bind, batch)[0]
 
 
-def _insert_one(bind: Bind, batch: _Batch) -> list[Enqueued]:
+def _insert_one(bind: Bind, batch: Batch) -> list[Enqueued]:
     answer = inserting.insert(connection_of(bind, "enqueue"), batch.jobs[0], batch.common)
     return [_accept(answer, batch.jobs[0])]
 
 
-def _insert_many(bind: Bind, batch: _Batch) -> list[Enqueued]:
-    if not batch.jobs:
+def _insert_many(bind: Bind, batch: Batch | AlikeBatch) -> list[Enqueued]:
+    if not batch.number:
         return []
     return _watched(_insert_all, bind, batch) if watchers else _insert_all(bind, batch)
 
 
-def _watched(insert: Callable[[Bind, _Batch], list[Enqueued]], bind: Bind, batch: _Batch) -> list[Enqueued]:
-    manners = {job.manner for job in batch.jobs}
-    with watched(batch.common["kind"], {each.binds["queue"] for each in manners}, len(batch.jobs)) as outgoing:
-        carrying = {each: each.but(meta=outgoing.with_carried(each.binds["meta"])) for each in manners}
-        jobs = [NewJob(job.args, carrying[job.manner]) for job in batch.jobs]
-        enqueued = insert(bind, replace(batch, jobs=jobs))
+def _watched(insert: Callable[[Bind, Any], list[Enqueued]], bind: Bind, batch: Batch | AlikeBatch) -> list[Enqueued]:
+    queues = {manner.binds["queue"] for manner in batch.manners}
+    with watched(batch.common["kind"], queues, batch.number) as outgoing:
+        carrying = batch.changed(lambda manner: manner.but(meta=outgoing.with_carried(manner.binds["meta"])))
+        enqueued = insert(bind, carrying)
         outgoing.created += [each.id for each in enqueued if each.created]
     return enqueued
 
 
-def _insert_all(bind: Bind, batch: _Batch) -> list[Enqueued]:
+def _insert_all(bind: Bind, batch: Batch | AlikeBatch) -> list[Enqueued]:
     connection = connection_of(bind, "enqueue_many")
+    if isinstance(batch, AlikeBatch):
+        ids = inserting.insert_alike(connection, batch.blocks, batch.manner, batch.common)
+        return [Enqueued(each, True) for each in ids]
     with connection.begin_nested() if batch.may_fail else nullcontext():
         answers = inserting.insert_many(connection, batch.jobs, batch.common)
         return [_accept(answer, job) for answer, job in zip(answers, batch.jobs, strict=True)]

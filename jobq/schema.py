@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from io import StringIO
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from jobq import urls
 from jobq.errors import BindError, SchemaError
+from jobq.source import source_of
 from jobq.tables import SCHEMA
 from jobq_migrations import DIRECTORY, REVISIONS, VERSION_TABLE
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 COMMAND = "run `jobq migrate` or `alembic upgrade head`"
+LOCKED_PAUSE_SECONDS = 0.5  # for the traffic that a try has held up
 OWN_HISTORY = " (in an Alembic history of your own: first `jobq migration new`)"
 
 _alembic = threading.Lock()  # alembic.context is one global: two threads that migrate at once would mix
@@ -42,15 +44,15 @@ class Migrated:
 def migrate(
     engine: sa.Engine | AsyncEngine | sa.URL | str,
     *,
-    lock_timeout: timedelta = timedelta(seconds=5),
+    lock_timeout: timedelta = timedelta(seconds=0.5),
     wait: timedelta = timedelta(minutes=1),
 ) -> Migrated:
     """Bring the tables of jobq to the revision that this version needs; at once done where they have it.
 
     May be called at every start and by many processes at once: one migrates, the others wait for it, `wait` at most.
-    All of it is one transaction; it gives up after `lock_timeout` behind other sessions' locks, so that it never holds
-    up the traffic behind it. Blocks: from a coroutine, call it through `asyncio.to_thread`. Of an AsyncEngine the URL
-    is used, with psycopg.
+    All of it is one transaction; it lets go after `lock_timeout` behind other sessions' locks, so that the traffic
+    behind it never waits longer, and tries again until `wait` is over. Blocks: from a coroutine, call it through
+    `asyncio.to_thread`. Of an AsyncEngine the URL is used, with psycopg.
 
     Raises: SchemaError, when the tables are newer than this version, stay locked, or the role lacks a right.
     """
@@ -172,21 +174,35 @@ def _connection(engine: Any) -> Iterator[sa.Connection]:
     url = getattr(engine, "url", engine)  # an AsyncEngine has one
     if not isinstance(url, sa.URL | str):
         raise BindError(f"migrate takes an engine or a URL, not {type(engine).__name__}: give it the session's engine")
-    own = sa.create_engine(urls.normalize(url), poolclass=sa.NullPool, isolation_level="READ COMMITTED")
+    source = source_of(url)
+    arguments = source.arguments("jobq migrate")
+    own = sa.create_engine(source.url, poolclass=sa.NullPool, isolation_level="READ COMMITTED", connect_args=arguments)
     with own.connect() as connection:
         yield connection
 
 
-def _upgrade(connection: sa.Connection, **limits: timedelta) -> None:
-    from alembic import command
+def _upgrade(connection: sa.Connection, *, lock_timeout: timedelta, wait: timedelta) -> None:
     from alembic.util import CommandError
 
+    from jobq_migrations.refusals import was_locked
+
+    ends = monotonic() + wait.total_seconds()
+    while True:
+        try:
+            return _upgrade_once(connection, lock_timeout=lock_timeout, wait=wait)
+        except CommandError as error:
+            if not was_locked(error) or monotonic() >= ends:
+                raise SchemaError(str(error), found=None, needed=REVISIONS[-1]) from error
+        connection.rollback()
+        sleep(LOCKED_PAUSE_SECONDS)
+
+
+def _upgrade_once(connection: sa.Connection, **limits: timedelta) -> None:
+    from alembic import command
+
     config = _config(StringIO(), schema=schema_of(connection), connection=connection, **limits)
-    try:
-        with _alembic:
-            command.upgrade(config, "head")
-    except CommandError as error:
-        raise SchemaError(str(error), found=None, needed=REVISIONS[-1]) from error
+    with _alembic:
+        command.upgrade(config, "head")
 
 
 def _config(output: StringIO, **attributes: Any) -> Config:

@@ -72,7 +72,7 @@ def _prepare(handler: Kind[...], select: sa.SelectBase, options_from: Iterable[F
 
 
 def _binds(kind: Kind[...], options: Options) -> dict[str, Any]:
-    binds = {**options.binds(), "kind": kind.kind, "callsite": callsite()}
+    binds = {**options.binds(kind.secrets), "kind": kind.kind, "callsite": callsite()}
     unused = {"unique_key", "max_wait"} if options.is_keyed else {"unique_key", "max_wait", "unique_names"}
     return {name: value for name, value in binds.items() if name not in unused}
 

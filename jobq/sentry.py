@@ -21,6 +21,7 @@ from sentry_sdk.integrations.logging import ignore_logger
 
 from jobq.context import CurrentJob, current
 from jobq.events import ErrorEvent
+from jobq.masking import mask_all
 from jobq.outcomes import PauseQueue, Snooze
 from jobq.outgoing import Outgoing, carried_in, watchers
 from jobq.registry import App
@@ -73,6 +74,7 @@ class _Reporter:
                 scope.set_context("trace", trace)
             if not self._local_variables:
                 scope.add_event_processor(_without_variables)
+            scope.add_event_processor(_without_secrets)
             sentry_sdk.capture_exception(event.error)
 
 
@@ -187,6 +189,11 @@ def _tags(job: CurrentJob) -> dict[str, Any]:
 
 def _about(job: CurrentJob) -> dict[str, Any]:
     return {"id": job.id, "attempt": job.attempt, "failures": job.failures, "max_attempts": job.max_attempts}
+
+
+def _without_secrets(event: Event, hint: Hint) -> Event:
+    without: Event = mask_all(event)
+    return without
 
 
 def _without_variables(event: Event, hint: Hint) -> Event:

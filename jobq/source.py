@@ -20,22 +20,13 @@ from sqlalchemy.util import greenlet_spawn
 
 from jobq.errors import WorkerError
 from jobq.tables import SCHEMA
-from jobq.urls import normalize
+from jobq.urls import normalize, patient
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 LIBPQ_DRIVERS = frozenset({"psycopg", "psycopg2"})  # their connect arguments mean the same to psycopg
 OF_ANY_DRIVER = frozenset({"user", "password"})
-# What a connection has to tell the kernel so that a cut cable is seen: libpq, "Parameter Key Words".
-KEEPALIVE: dict[str, Any] = {
-    "keepalives": 1,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 20_000,
-    "connect_timeout": 5,
-}
 
 Connection: TypeAlias = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 Ours = TypeVar("Ours", psycopg.Connection[Any], psycopg.AsyncConnection[Any])
@@ -62,7 +53,7 @@ class Source:
     def arguments(self, name: str) -> dict[str, Any]:
         """Keepalives and a name for pg_stat_activity, under what the URL and the application's engine say."""
         unprepared = {"prepare_threshold": None} if self.pooler else {}
-        return {**KEEPALIVE, **unprepared, "application_name": name[:63], **dict(self.url.query)}
+        return {**unprepared, **patient(self.url, name)}
 
     def connect(self, conninfo: str = "", **parameters: Any) -> psycopg.Connection[Any]:
         """A connection with these parameters, unless the application's engine says something else."""

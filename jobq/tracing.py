@@ -15,6 +15,7 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.util.types import AttributeValue
 
 from jobq.context import CurrentJob, current
+from jobq.describe import describe
 from jobq.outcomes import PauseQueue, Snooze
 from jobq.outgoing import Outgoing, carried_in, watchers
 from jobq.registry import App
@@ -96,10 +97,16 @@ def _span(
         except (Snooze, PauseQueue):
             raise
         except BaseException as error:
-            span.record_exception(error)
+            span.record_exception(error, attributes=_told(error))
             span.set_attribute("error.type", type(error).__qualname__)
             span.set_status(Status(StatusCode.ERROR, type(error).__qualname__))
             raise
+
+
+def _told(error: BaseException) -> dict[str, AttributeValue]:
+    """In place of what OpenTelemetry would say of it: without the values of secret arguments, and bounded."""
+    told = describe(error, attempt=0, worker="")
+    return {"exception.message": told["message"], "exception.stacktrace": told["traceback"]}
 
 
 def _attributes(name: str, type_: str, queue: str | None, kind: str) -> dict[str, AttributeValue]:

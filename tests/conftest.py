@@ -20,6 +20,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from psycopg import sql
+from roles_of_tests import make_roles, parametrize, url_of
 from sqlalchemy.orm import Session
 
 from jobq import embedded
@@ -39,6 +40,10 @@ SETTINGS = {
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pooler", action="store_true", help="tests/worker: workers reach the server through PgBouncer")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # A shell starts background jobs with SIGINT ignored, and the processes that tests start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -56,7 +61,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """What the chaos tests counted (kills, rescues, refused writes ...), which pytest shows of failed tests alone."""
-    passed = [report for report in terminalreporter.stats.get("passed", []) if "tests/chaos/" in report.nodeid]
+    folders = ("tests/chaos/", "tests/attack/")
+    passed = [report for report in terminalreporter.stats.get("passed", []) if report.nodeid.startswith(folders)]
     if counted := [report for report in passed if report.capstdout.strip()]:
         terminalreporter.section("what the chaos tests counted")
     for report in counted:
@@ -64,13 +70,22 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(f"{name}: {' '.join(report.capstdout.split())}")
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    parametrize(metafunc)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Of several processes one runs the chaos tests, one after the other; all other tests go wherever there is room."""
+    """Of several processes one runs the chaos tests, one after the other; all other tests go wherever there is room.
+
+    The tests in a file of attacks come one after the other, too.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class ChaosApart(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
+            if nodeid.startswith("tests/attack/"):
+                return nodeid.partition("::")[0]
             return "chaos" if nodeid.startswith("tests/chaos/") else nodeid
 
     return ChaosApart(config, log)
@@ -122,10 +137,22 @@ def template(server_url: str, admin: psycopg.Connection) -> str:
 
 
 @pytest.fixture
-def database_url(server_url: str, admin: psycopg.Connection, template: str) -> Iterator[str]:
-    """A migrated database of the test's own; it may commit and connect as it likes."""
+def duty(request: pytest.FixtureRequest) -> str | None:
+    """What jobq's role in this database is for, in tests that are marked so; None: it is the owner's."""
+    return getattr(request, "param", None)
+
+
+@pytest.fixture
+def owner_url(server_url: str, admin: psycopg.Connection, template: str) -> Iterator[str]:
+    """A migrated database of the test's own, for the test's own hand in it."""
     with _database(server_url, admin, template) as url:
         yield url
+
+
+@pytest.fixture
+def database_url(owner_url: str, duty: str | None) -> str:
+    """A migrated database of the test's own; it may commit and connect as it likes."""
+    return url_of(owner_url, duty)
 
 
 @pytest.fixture
@@ -136,8 +163,8 @@ def empty_database_url(server_url: str, admin: psycopg.Connection) -> Iterator[s
 
 
 @pytest.fixture
-def engine(database_url: str) -> Iterator[sa.Engine]:
-    with _engine(database_url) as engine:
+def engine(owner_url: str) -> Iterator[sa.Engine]:
+    with _engine(owner_url) as engine:
         yield engine
 
 
@@ -192,7 +219,10 @@ def _make_template(server_url: str, admin: psycopg.Connection) -> None:
     unfinished = sql.Identifier(f"{TEMPLATE}_new")
     admin.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(unfinished))
     admin.execute(sql.SQL("CREATE DATABASE {}").format(unfinished))
-    migrate(_url(server_url, f"{TEMPLATE}_new"))
+    new = _url(server_url, f"{TEMPLATE}_new")
+    migrate(new)
+    with psycopg.connect(new.replace("+psycopg", ""), autocommit=True) as connection:
+        make_roles(connection)
     admin.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(unfinished, sql.Identifier(TEMPLATE)))
 
 

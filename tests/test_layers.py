@@ -18,6 +18,7 @@ PACKAGES = {"jobq": ROOT, "jobq_cli": ROOT / "cli", "jobq_migrations": ROOT / "a
 # A package stands for all of its modules, which may import each other.
 LAYERS = [
     "jobq.errors jobq.model",
+    "jobq.masking",
     "jobq.codec jobq.describe",
     "jobq.outcomes jobq.reports",
     "jobq.context",
@@ -32,9 +33,11 @@ LAYERS = [
     "jobq.registry",
     "jobq.statements",
     "jobq.labels jobq.store jobq.which",
+    "jobq.preparing",
+    "jobq.idle",
     "jobq_migrations",
-    "jobq.admin jobq.bulk jobq.checking jobq.cleaner jobq.database jobq.explain jobq.lookup jobq.overview jobq.producer"
-    " jobq.queueing jobq.scheduling jobq.schema jobq.selection",
+    "jobq.admin jobq.bulk jobq.checking jobq.cleaner jobq.database jobq.explain jobq.grants jobq.lookup jobq.overview"
+    " jobq.producer jobq.queueing jobq.scheduling jobq.schema jobq.selection",
     "jobq.executors jobq.inspection jobq.waiting",
     "jobq.worker",
     "jobq.child",

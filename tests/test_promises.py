@@ -1,25 +1,16 @@
-"""What jobq promises, each with its tests: the faults that break job queues, and what other systems do.
+"""What jobq promises, each with its tests: what other systems do. The faults that break queues are in tests/faults/.
 
-A fault is covered by the tests that carry its number. A requirement names its tests, or says why there is none.
-Numbers are those of the project's lists: F01 to F74 and A1 to A10 faults; S storage, E enqueue, C claim and crash,
-F failure, Q queues, P periodic, O operating, T testing, X where systems disagree.
+A requirement names its tests, or says why there is none. Numbers are those of the project's list: S storage, E enqueue,
+C claim and crash, F failure, Q queues, P periodic, O operating, T testing, X where systems disagree.
 """
 
 from __future__ import annotations
 
-import ast
 import re
-from functools import cache
-from pathlib import Path
 
 import pytest
+from named_tests import names
 
-TESTS = Path(__file__).parent
-FAULTS = [
-    *[f"f{n:02}" for n in range(1, 62)],
-    *["f62", "f63", "f64", "f65", *[f"f{n}" for n in range(66, 75)]],
-    *[f"a{n}" for n in range(1, 11)],
-]
 DESIGN = "DESIGN.md "
 REQUIREMENTS = {
     # storage
@@ -160,20 +151,6 @@ REQUIREMENTS = {
     " test_the_leader_deletes_what_has_been_kept_for_its_time_after_it_was_summed",
     "X12": "test_without_a_listener_the_poll_finds_the_jobs",
 }
-
-
-@cache
-def names() -> frozenset[str]:
-    """The names of all test functions."""
-    trees = [ast.parse(path.read_text()) for path in TESTS.rglob("test_*.py")]
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    found = [node.name for tree in trees for node in ast.walk(tree) if isinstance(node, functions)]
-    return frozenset(name for name in found if name.startswith("test_"))
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_has_a_test_that_carries_its_number(fault: str) -> None:
-    assert [name for name in names() if re.match(rf"test_([af]\d+_)*{fault}_", name)]
 
 
 @pytest.mark.parametrize("row", REQUIREMENTS)

@@ -21,13 +21,14 @@ EXPECTED = [
     *("Outcome", "Ok", "Fail", "Skip", "Permanent", "Snooze", "Exponential", "ByError"),
     *("current", "Context", "Transaction", "Worker", "WorkerStats", "ErrorEvent", "migrate", "metadata"),
     *("get", "get_async", "jobs", "jobs_async", "retry", "retry_async", "cancel", "cancel_async"),
+    *("Secret",),
     *("every", "cron", "when", "Schedule", "schedules", "schedules_async", "run_schedule", "run_schedule_async"),
     *("clean", "clean_async", "recent", "recent_async", "OutcomeStats"),
     *("why", "why_async", "Why", "Cause", "Reason"),
     *("health", "health_async", "Health", "Check", "JobEnd"),
     *("stats", "stats_async", "workers", "workers_async", "Job", "State", "Failure", "JobqError"),
 ]
-VALUES = {"metadata"}  # no class or function, so without a docstring of its own
+VALUES = {"metadata", "Secret"}  # no class or function, so without a docstring of its own
 
 
 def type_checking_imports() -> dict[str, str]:

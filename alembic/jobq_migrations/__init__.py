@@ -20,7 +20,7 @@ def upgrade(*, to: str, since: str = BASE, schema: str = SCHEMA) -> None:
     """Bring jobq's tables to revision `to`: for a revision of an application's own Alembic history.
 
     `jobq migration new` writes such revisions. It runs in the transaction of the revision around it, behind the lock
-    that `jobq migrate` takes, and gives up after waiting five seconds for the locks of other sessions. Where the
+    that `jobq migrate` takes, and gives up after waiting half a second for the locks of other sessions. Where the
     tables have the revision, or a later one, it says so and does nothing. `since` is the revision that the history
     brought before this one; it counts where no database can be asked (`alembic upgrade --sql`).
 

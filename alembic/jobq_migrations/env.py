@@ -75,7 +75,8 @@ def run_from_environment() -> None:
         raise CommandError(str(error)) from error
     if url is None:
         raise CommandError("no database to migrate: set JOBQ_DATABASE_URL or DATABASE_URL")
-    engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="READ COMMITTED")
+    arguments = urls.patient(url, "alembic")
+    engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="READ COMMITTED", connect_args=arguments)
     with engine.connect() as connection:
         run_online(connection)
 

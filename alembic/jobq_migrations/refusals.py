@@ -35,6 +35,11 @@ def refused(schema: str, reason: str) -> CommandError:
     return CommandError(f"schema {schema} was not migrated, nothing is changed: {reason}")
 
 
+def was_locked(error: CommandError) -> bool:
+    """Whether it was a lock of others that stood in the way, so that another time may be better."""
+    return isinstance(error.__cause__, DBAPIError) and sqlstate(error.__cause__) == LOCKED
+
+
 def sqlstate(error: DBAPIError) -> str | None:
     """Of psycopg, psycopg2, asyncpg or pg8000, which keep it in places of their own."""
     raw: Any = error.orig

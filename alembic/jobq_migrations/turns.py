@@ -13,7 +13,7 @@ from jobq_migrations.refusals import LOCKED, refused, sqlstate
 
 logger = logging.getLogger("jobq.migrations")
 
-LOCK_TIMEOUT = timedelta(seconds=5)
+LOCK_TIMEOUT = timedelta(seconds=0.5)  # whoever comes behind a migration that waits for a lock waits as well
 WAIT = timedelta(minutes=1)  # for another process that migrates
 LIMITS = ("lock_timeout", "statement_timeout")
 

@@ -46,6 +46,7 @@ class Root(LazyGroup):
         "schedules": Entry("jobq_cli.commands.schedules:app", "List the schedules, and run one now."),
         "clean": Entry("jobq_cli.commands.clean:clean", "Delete ended jobs that have been kept for their time."),
         "migrate": Entry("jobq_cli.commands.migrate:migrate", "Create the tables, or bring them up to date."),
+        "grants": Entry("jobq_cli.commands.grants:grants", "Print the rights that database roles need, as SQL."),
         "migration": Entry("jobq_cli.commands.migration:app", "The tables in your own Alembic history."),
         "db": Entry("jobq_cli.commands.db:app", "The database in use, and the embedded PostgreSQL."),
         "version": Entry("jobq_cli.commands.version:version", "Show the versions of jobq and what it runs on."),

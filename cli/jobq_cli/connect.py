@@ -12,9 +12,8 @@ from sqlalchemy.exc import DBAPIError
 from jobq import urls
 from jobq.errors import EmbeddedError
 from jobq.schema import check_schema
+from jobq.source import Source
 from jobq_cli.failures import Failed, said_by_database, say
-
-CONNECT_TIMEOUT = 10  # seconds, unless the URL says
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +57,8 @@ def raw_connect(chosen: Target) -> Iterator[sa.Connection]:
 
 def engine_for(chosen: Target) -> sa.Engine:
     """No pool, nothing prepared (a pooler may stand in between), and no values in error texts."""
-    url = chosen.url
-    ours = {"connect_timeout": CONNECT_TIMEOUT, "application_name": "jobq", "prepare_threshold": None}
-    arguments = {name: value for name, value in ours.items() if name not in url.query}
-    return sa.create_engine(url, poolclass=sa.NullPool, hide_parameters=True, connect_args=arguments)
+    arguments = Source(chosen.url, pooler=True).arguments("jobq")
+    return sa.create_engine(chosen.url, poolclass=sa.NullPool, hide_parameters=True, connect_args=arguments)
 
 
 def _unreachable(chosen: Target, reason: str) -> str:

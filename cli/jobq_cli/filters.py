@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 import sqlalchemy as sa
 import typer
 
+from jobq.masking import MASK, is_secret
 from jobq.model import State
 from jobq.statements.choose import Predicate
 from jobq_cli.choose import checked_text, ended_or_enqueued, has_arg, has_error, in_state, parsed_arg
@@ -85,4 +86,10 @@ class Filters:
         for name in (each.name for each in fields(self)):
             value = getattr(self, name)
             for one in value if isinstance(value, list) else [value] if value is not None else []:
-                yield f"{name} {span(one) if isinstance(one, timedelta) else one}"
+                yield f"{name} {span(one) if isinstance(one, timedelta) else _shown(name, one)}"
+
+
+def _shown(name: str, value: str) -> str:
+    """What stands under a secret key is in no log."""
+    path = value.partition("=")[0]
+    return f"{path}={MASK}" if name == "arg" and any(map(is_secret, path.split("."))) else value

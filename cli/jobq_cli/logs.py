@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from jobq.masking import mask, mask_all
 from jobq_cli.text import printable, printable_lines
 
 # They log statements with their values, or speak of every revision: never wanted in a worker's log.
@@ -56,12 +57,15 @@ class StderrHandler(logging.StreamHandler[Any]):
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-03-01 12:00:05.123Z INFO message`; other loggers than jobq's are named. Control characters are escaped."""
+    """`2026-03-01 12:00:05.123Z INFO message`; other loggers than jobq's are named. Control characters are escaped.
+
+    The secret arguments of the jobs that run here are masked, whoever logs them.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         name = "" if record.name.partition(".")[0] == "jobq" else f"{record.name}: "
         at = f"{_at(record):%Y-%m-%d %H:%M:%S}.{int(record.msecs):03d}Z"
-        line = printable(f"{at} {record.levelname:<7} {name}{record.getMessage()}")
+        line = printable(f"{at} {record.levelname:<7} {name}{mask(record.getMessage())}")
         return "\n".join([line, *(f"  {each}" for each in printable_lines(_trouble(record)) if each)])
 
 
@@ -69,12 +73,12 @@ class JsonFormatter(logging.Formatter):
     """An object with at, level, logger, message, every `extra` field, and `exception` as text; ASCII, one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        fields = {name: mask_all(value) for name, value in vars(record).items() if name not in _STANDARD}
         fields |= {
             "at": _at(record).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": mask(record.getMessage()),
         }
         if trouble := _trouble(record):
             fields["exception"] = trouble
@@ -90,12 +94,12 @@ def _trouble(record: logging.LogRecord) -> str:
     formatter = logging.Formatter()
     parts = [formatter.formatException(record.exc_info)] if record.exc_info and record.exc_info[1] else []
     parts += [record.stack_info] if record.stack_info else []
-    return "\n".join(parts)
+    return mask("\n".join(parts))
 
 
 def _one_line(fields: dict[str, Any]) -> str:
     try:
-        text = json.dumps(fields, default=str, allow_nan=False)
+        text = json.dumps(fields, default=_text, allow_nan=False)
     except Exception:
         text = json.dumps({name: _plain(value) for name, value in fields.items()})
     return text.replace("\x7f", "\\u007f")
@@ -110,8 +114,12 @@ def _plain(value: Any) -> Any:
         return _repr(value)
 
 
+def _text(value: Any) -> str:
+    return mask(str(value))
+
+
 def _repr(value: Any) -> str:
     try:
-        return repr(value)
+        return mask(repr(value))
     except Exception:
         return object.__repr__(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from jobq.child.parent import Parent
@@ -43,7 +44,7 @@ class Attempts:
         handler = self._app.handlers.get(job.kind)
         if handler is None:
             return Ended(error=UnknownKindError(job.kind, frozenset(self._app.handlers)))
-        held = held_of(job, handler, self._app.queues.get(job.queue, UNSAID))
+        held = held_of(job, handler, self._app.queues.get(job.queue, UNSAID), monotonic())
         try:
             call = self._call(held)
         except ArgsError as error:

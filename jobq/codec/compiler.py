@@ -16,6 +16,7 @@ from jobq.codec.form import NOTHING, Form, Unfit, spell
 from jobq.codec.models import is_pydantic, is_struct, models_form
 from jobq.codec.plain import ANY, NONE, PLAIN
 from jobq.codec.refused import refuse_class, refuse_constraints, refuse_other
+from jobq.codec.secret import SECRET, secret_form
 from jobq.codec.standard import STANDARD
 from jobq.codec.union import union_form
 
@@ -24,6 +25,7 @@ class Reference:
     """Stands for a class or an alias inside of itself (`children: list[Node]`) while that is being compiled."""
 
     form: Form | None = None
+    has_secret = False
 
     def encode(self, value: Any) -> Any:
         assert self.form is not None
@@ -34,15 +36,23 @@ class Reference:
         return self.form.decode(value)
 
 
+class Seen:
+    """What a compiler has met, in whatever scope."""
+
+    def __init__(self) -> None:
+        self.references: dict[Any, Reference] = {}
+        self.has_secret = False
+
+
 class Compiler:
     """Compiles annotations in one scope. Raises Unfit, or Unresolved for names that are not known yet."""
 
-    def __init__(self, scope: Scope, references: dict[Any, Reference] | None = None) -> None:
+    def __init__(self, scope: Scope, seen: Seen | None = None) -> None:
         self._scope = scope
-        self._references = {} if references is None else references
+        self.seen = Seen() if seen is None else seen
 
     def inside(self, cls: type[Any]) -> Compiler:
-        return Compiler(self._scope.inside(cls), self._references)
+        return Compiler(self._scope.inside(cls), self.seen)
 
     def evaluate(self, annotation: Any) -> Any:
         while isinstance(annotation, str | ForwardRef):
@@ -82,7 +92,7 @@ class Compiler:
             return literal_form([annotation])
         if origin is Annotated:
             refuse_constraints(annotation.__metadata__)
-            return self.form(args[0])
+            return self._secret(args[0]) if SECRET in annotation.__metadata__ else self.form(args[0])
         if hasattr(annotation, "__supertype__"):  # NewType
             return self.form(annotation.__supertype__)
         if type(annotation if origin is None else origin).__name__ == "TypeAliasType":  # type X = ..., or its backport
@@ -90,6 +100,10 @@ class Compiler:
         if isinstance(annotation, TypeVar):
             raise Unfit(f"{annotation} is a type variable, a worker needs the type itself")
         return self._container(annotation, origin, args)
+
+    def _secret(self, annotation: Any) -> Form:
+        self.seen.has_secret = True
+        return secret_form(self.form(annotation))
 
     def _container(self, annotation: Any, origin: Any, args: tuple[Any, ...]) -> Form:
         if origin is tuple:
@@ -133,11 +147,15 @@ class Compiler:
         return self._maybe_recursive(annotation, spell(annotation), build)
 
     def _maybe_recursive(self, annotation: Any, name: str, build: Callable[[], Form]) -> Form:
-        if (known := self._references.get(annotation)) is not None:
+        seen = self.seen
+        if (known := seen.references.get(annotation)) is not None:
+            seen.has_secret |= known.has_secret
             shapes = frozenset({"object"}) if isinstance(annotation, type) else NOTHING
             return known.form or Form(name, shapes, known.encode, known.decode, nests=True)
-        reference = self._references[annotation] = Reference()
+        reference = seen.references[annotation] = Reference()
+        before, seen.has_secret = seen.has_secret, False
         reference.form = build()
+        reference.has_secret, seen.has_secret = seen.has_secret, seen.has_secret or before
         return reference.form
 
 

@@ -92,4 +92,5 @@ BOOL = Form("bool", frozenset({"boolean"}), take_bool, take_bool, python=bool)
 NONE = Form("None", frozenset({"null"}), take_none, take_none)
 ANY = Form("Any", EVERY_SHAPE, Exact("annotate the parameter").encode, decode_any, nests=True, python=object)
 
+AS_THEY_ARE = frozenset({decode_str, decode_int, take_bool})  # of the form's own type, they take any value
 PLAIN: dict[Any, Form] = {str: STR, int: INT, float: FLOAT, bool: BOOL, NoneType: NONE, object: ANY}

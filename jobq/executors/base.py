@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, ExitStack
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from jobq.context import Context
+from jobq.context import Context, CurrentJob
 from jobq.model import Claimed
 from jobq.verdict import Ended
 
@@ -57,6 +57,11 @@ class Call(NamedTuple):
     context: Context
     around: Sequence[Around] = ()
     attempt: Attempt | None = None
+
+    @property
+    def job(self) -> Claimed | CurrentJob:
+        """The job, as it is known here: its id, queue and kind."""
+        return self.context.job if self.attempt is None else self.attempt.job
 
 
 class Executor(Protocol):

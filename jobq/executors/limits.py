@@ -33,11 +33,12 @@ class ThreadLimits:
 
     def take(self, queue: str) -> bool:
         """Take a thread, if there is one for this queue."""
-        limit = self.of(queue)
-        if (self.most is not None and self._taken.total() >= self.most) or (
-            limit is not None and self._taken[queue] >= limit
-        ):
-            return False
+        if self._queues or self.most is not None:  # else there is nothing to compare with
+            limit = self.of(queue)
+            if (self.most is not None and self._taken.total() >= self.most) or (
+                limit is not None and self._taken[queue] >= limit
+            ):
+                return False
         self._taken[queue] += 1
         return True
 
@@ -57,6 +58,8 @@ class ThreadLimits:
     def give_back(self, queue: str) -> None:
         """A thread has ended what it did: the next one who may have it gets it."""
         self._taken[queue] -= 1
+        if not self._waiting:
+            return
         for waiting in list(self._waiting):
             name, turn = waiting
             if self.take(name):

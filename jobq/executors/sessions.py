@@ -7,18 +7,17 @@ go on in an aborted transaction, or commit what is not its own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
-from weakref import WeakSet
+from weakref import ref
 
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 logger = logging.getLogger("jobq.worker")
 
-_begun: ContextVar[WeakSet[Session] | None] = ContextVar("jobq_begun_sessions", default=None)
+Begun = list[ref[Session]]
+_begun: ContextVar[Begun | None] = ContextVar("jobq_begun_sessions", default=None)
 
 
 def watch_sessions() -> None:
@@ -27,24 +26,25 @@ def watch_sessions() -> None:
         event.listen(Session, "after_transaction_create", _note)
 
 
-@contextmanager
-def none_left_open(whose: str) -> Iterator[None]:
-    """Roll back and reset the sessions that begin within the block and are still in a transaction at its end."""
-    begun: WeakSet[Session] = WeakSet()
-    token = _begun.set(begun)
-    try:
-        yield
-    finally:
-        _begun.reset(token)
-        for session in list(begun):
-            if session.in_transaction():
-                logger.info("%s: its handler left a session open; what it had not committed is rolled back", whose)
-                _reset(session, whose)
+def note_sessions() -> Begun:
+    """The sessions that begin a transaction from now on, in this context: they add themselves."""
+    begun: Begun = []
+    _begun.set(begun)
+    return begun
+
+
+def leave_none_open(begun: Begun, whose: str) -> None:
+    """Roll back and reset those that are still in a transaction."""
+    _begun.set(None)
+    for session in {session for reference in begun if (session := reference()) is not None}:
+        if session.in_transaction():
+            logger.info("%s: its handler left a session open; what it had not committed is rolled back", whose)
+            _reset(session, whose)
 
 
 def _note(session: Session, _transaction: Any) -> None:
     if (begun := _begun.get()) is not None:
-        begun.add(session)
+        begun.append(ref(session))
 
 
 def _reset(session: Session, whose: str) -> None:

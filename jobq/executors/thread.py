@@ -6,29 +6,20 @@ import asyncio
 import contextvars
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import Any
 
 from jobq.context import enter
 from jobq.executors.base import Call, enter_all
 from jobq.executors.limits import ThreadLimits
-from jobq.executors.sessions import none_left_open, watch_sessions
+from jobq.executors.mailbox import Mailbox, Work
+from jobq.executors.sessions import leave_none_open, note_sessions, watch_sessions
 from jobq.verdict import Ended, check_value
 
 PATIENCE_SECONDS = 0.5  # what a function that looks at `current().cancelled` has to end once it is told to
-
-
-class _Work:
-    """A call on its way through a thread and back to the loop."""
-
-    __slots__ = ("call", "future", "loop")
-
-    def __init__(self, call: Call, loop: asyncio.AbstractEventLoop) -> None:
-        self.call = call
-        self.loop = loop
-        self.future: asyncio.Future[Ended] = loop.create_future()
 
 
 class ThreadExecutor:
@@ -36,14 +27,19 @@ class ThreadExecutor:
     `limits`; a call that has to wait for a thread has not begun, and its timeout does not count).
 
     Threads of its own rather than the loop's pool: they must not be joined when the interpreter ends, or a function
-    that never returns would keep the process alive.
+    that never returns would keep the process alive. A thread that has ended a call takes the next one by itself, and
+    what has ended goes back to the loop together: to switch between threads costs more than a quick function. A thread
+    that takes a call while others wait wakes another thread first, so that none waits behind a slow function.
     """
 
     def __init__(self, limits: ThreadLimits | None = None) -> None:
         watch_sessions()
         self.limits = limits or ThreadLimits()
         self.on_late_end: Callable[[str], None] = lambda _queue: None  # what was left behind has ended
-        self._inbox: SimpleQueue[_Work | None] = SimpleQueue()
+        self._waiting: deque[Work] = deque()
+        self._bell: SimpleQueue[bool] = SimpleQueue()  # False: a thread is to end
+        self._has_rung = False  # set before the bell rings, unset before whoever heard it looks
+        self._mailbox: Mailbox | None = None
         self._threads = 0
         self._busy = 0
         self._left_behind: dict[int, str] = {}
@@ -54,25 +50,26 @@ class ThreadExecutor:
         return self._left_behind
 
     async def run(self, call: Call) -> Ended:
-        queue = call.context.job.queue
-        if not self.limits.take(queue):
-            await self._wait(call, queue)
-        work = _Work(call, asyncio.get_running_loop())
+        job = call.job
+        if not self.limits.take(job.queue):
+            await self._wait(call, job.queue)
+        work = Work(call, job, self._mailbox_of(asyncio.get_running_loop()))
         try:
             self._submit(work)
         except BaseException:
-            self.limits.give_back(queue)
+            self.limits.give_back(job.queue)
             raise
         try:
-            return await asyncio.shield(work.future)
+            return await work.future
         except asyncio.CancelledError:
-            self._left_behind[call.context.job.id] = queue  # until it has ended, see _deliver
+            self._left_behind[job.id] = job.queue  # until it has ended, see _deliver
+            work.future = asyncio.get_running_loop().create_future()
             await asyncio.wait([work.future], timeout=PATIENCE_SECONDS)
             raise  # whatever it returned: one that was told to stop may have left its work half done
 
     async def close(self) -> None:
         for _ in range(self._threads):
-            self._inbox.put(None)
+            self._bell.put(False)
         self._threads = 0
 
     async def _wait(self, call: Call, queue: str) -> None:
@@ -82,41 +79,64 @@ class ThreadExecutor:
         if call.attempt is not None:
             call.attempt.begins()
 
-    def _submit(self, work: _Work) -> None:
+    def _mailbox_of(self, loop: asyncio.AbstractEventLoop) -> Mailbox:
+        if self._mailbox is None or self._mailbox.loop is not loop:
+            self._mailbox = Mailbox(loop, self._deliver)
+        return self._mailbox
+
+    def _submit(self, work: Work) -> None:
         if self._busy >= self._threads:
             threading.Thread(target=self._serve, name=f"jobq-handler-{self._threads + 1}", daemon=True).start()
             self._threads += 1
         self._busy += 1
-        self._inbox.put(work)
+        self._waiting.append(work)
+        self._ring()
+
+    def _ring(self) -> None:
+        if not self._has_rung:
+            self._has_rung = True
+            self._bell.put(True)
 
     def _serve(self) -> None:
-        """A thread's life: calls until the None that ends it."""
+        """A thread's life: calls, until it is to end."""
         pid = os.getpid()
-        while (work := self._inbox.get()) is not None:
-            ended = contextvars.Context().run(run_here, work.call)
-            if os.getpid() != pid:
-                os._exit(0)  # a copy that the function has forked, and that came back from it
-            with suppress(RuntimeError):  # the loop has ended: this call was left behind, nobody waits for it
-                work.loop.call_soon_threadsafe(self._deliver, work, ended)
-            del work, ended
+        while self._bell.get():
+            self._has_rung = False
+            while self._waiting:
+                self._serve_one(pid)
 
-    def _deliver(self, work: _Work, ended: Ended) -> None:
-        job = work.call.context.job
+    def _serve_one(self, pid: int) -> None:
+        try:
+            work = self._waiting.popleft()
+        except IndexError:  # another thread was quicker
+            return
+        if self._waiting:
+            self._ring()
+        ended = contextvars.Context().run(run_here, work.call)
+        if os.getpid() != pid:
+            os._exit(0)  # a copy that the function has forked, and that came back from it
+        work.mailbox.post(work, ended)
+
+    def _deliver(self, work: Work, ended: Ended) -> None:
+        job = work.job
         self._busy -= 1
         self.limits.give_back(job.queue)
         if not work.future.done():
             work.future.set_result(ended)
-        if self._left_behind.pop(job.id, None) is not None:
+        if self._left_behind and self._left_behind.pop(job.id, None) is not None:
             self.on_late_end(job.queue)
 
 
 def run_here(call: Call) -> Ended:
-    """Run a plain function in this thread; whatever it raises is a value."""
+    """Run a plain function in this thread; whatever it raises is a value. In a context of its own."""
     enter(call.context)
-    job = call.context.job
+    begun = note_sessions()
     try:
-        with none_left_open(f"job {job.id} ({job.kind})"):
+        try:
             return check_value(inside(call))
+        finally:
+            if begun:
+                leave_none_open(begun, f"job {call.job.id} ({call.job.kind})")
     except BaseException as error:  # also SystemExit, StopIteration, GeneratorExit: a value, or the loop would suffer
         return Ended(error=error)
 

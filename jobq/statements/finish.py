@@ -82,7 +82,7 @@ def finish_done() -> sa.Executable:
     """`finish` for jobs that ended well, at half its cost: one state, no errors.
 
     Binds: worker_id, keep (seconds), and of equal length, by ascending id: ids, attempts (each as text, `{1,2}`),
-    outcomes (a list; NULL: none has a text).
+    outcomes (a list; NULL: none has a text). One row: how many were still ours, and their ids, NULL where all were.
     """
     ids, attempts = numbers("ids", BIGINTS), numbers("attempts", INTEGERS)
     at = sa.func.width_bucket(jobs.c.id, sa.select(ids).scalar_subquery(), type_=sa.Integer)
@@ -103,7 +103,11 @@ def finish_done() -> sa.Executable:
     )
     columns = [*SHARED, "state", "outcome", "finished_at", "expires_at"]
     insert = sa.insert(finished_jobs).from_select(columns, rows, include_defaults=False)
-    return insert.add_cte(gone).returning(finished_jobs.c.id)
+    ended = insert.add_cte(gone).returning(finished_jobs.c.id).cte("ended")
+    number = sa.func.count()
+    all_ids = sa.type_coerce(sa.select(ids).scalar_subquery(), BIGINTS)
+    some = sa.case((number < sa.func.cardinality(all_ids), sa.func.array_agg(ended.c.id)))
+    return sa.select(number, some).select_from(ended)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,8 +17,9 @@ from jobq.statements import slots as slot_statements
 from jobq.store.rows import raw_rows
 
 NOW, NEXT_AT, ID = 0, 1, 2  # places in the rows of every claim; from ID on as in statements.CLAIMED
-RUN_AT, CREATED_AT = (ID + statements.CLAIMED_NAMES.index(name) for name in ("run_at", "created_at"))
 SLOT = ID + len(statements.CLAIMED_NAMES)
+_NEW = tuple.__new__
+_BY_TIME = attrgetter("run_at", "id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Claim:
     """
 
     now: datetime
-    jobs: tuple[Claimed, ...]
+    jobs: Sequence[Claimed]
     next_at: datetime | None = None
 
 
@@ -58,10 +60,12 @@ def claim(
         "limits": [lane.limit for lane in lanes],
     }
     rows = raw_rows(connection, statements.claim(), binds)
-    order = {(lane.queue, lane.priority): n for n, lane in enumerate(lanes)}
-    claimed = [_claimed(row) for row in rows if row[ID] is not None]
-    claimed.sort(key=lambda job: (order[job.queue, job.priority], job.run_at, job.id))
-    return Claim(rows[0][NOW], tuple(claimed), rows[0][NEXT_AT])
+    jobs = _claimed(rows)
+    jobs.sort(key=_BY_TIME)
+    if len({(job.queue, job.priority) for job in jobs}) > 1:
+        order = {(lane.queue, lane.priority): n for n, lane in enumerate(lanes)}
+        jobs.sort(key=lambda job: order[job.lane])
+    return Claim(rows[0][NOW], jobs, rows[0][NEXT_AT])
 
 
 def claim_slots(
@@ -80,14 +84,20 @@ def claim_slots(
     statement = slot_claims.claim_in_order() if in_order else slot_claims.claim_some()
     binds = {"worker_id": worker_id, "kinds": list(kinds), "queues": list(queues), "most": most}
     rows = raw_rows(connection, statement, binds)
-    claimed = [_claimed(row, in_order=in_order) for row in rows if row[ID] is not None]
-    claimed.sort(key=lambda job: (queues.index(job.queue), job.priority, job.run_at, job.id))
-    return Claim(rows[0][NOW], tuple(claimed), rows[0][NEXT_AT])
+    jobs = _claimed(rows, in_order=in_order)
+    jobs.sort(key=lambda job: (queues.index(job.queue), job.priority, job.run_at, job.id))
+    return Claim(rows[0][NOW], jobs, rows[0][NEXT_AT])
 
 
-def _claimed(row: tuple[Any, ...], *, in_order: bool = False) -> Claimed:
-    values, slot = row[ID:SLOT], row[SLOT] if len(row) > SLOT else None
-    return Claimed._make((*values, row[NOW] - max(row[RUN_AT], row[CREATED_AT]), slot, in_order))
+def _claimed(rows: Sequence[tuple[Any, ...]], *, in_order: bool = False) -> list[Claimed]:
+    """By the constructor of tuples: a named tuple's own would cost three times as much."""
+    if rows[0][ID] is None:
+        return []
+    now = rows[0][NOW]
+    if len(rows[0]) > SLOT:
+        return [_NEW(Claimed, (*row[ID:SLOT], now, row[SLOT], in_order)) for row in rows]
+    ending = (now, None, in_order)
+    return [_NEW(Claimed, row[ID:] + ending) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

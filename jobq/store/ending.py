@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -48,32 +47,34 @@ class Ending:
     result: str | None = None
 
 
-class Done(NamedTuple):
-    """A job that ended well: nothing is to be written of it but its text."""
-
-    id: int
-    attempt: int
-    outcome: str | None
-
-
 def finish(connection: sa.Connection, endings: Sequence[Ending]) -> set[int]:
     """Move jobs of one worker to finished_jobs; returns the ids that were still its own. One statement."""
     ordered = sorted(endings, key=lambda ending: ending.fence.id)
     return set(connection.execute(statements.finish(), _ends(ordered)).scalars())
 
 
-def finish_done(connection: sa.Connection, done: Sequence[Done], *, worker_id: int, keep: timedelta) -> set[int]:
-    """`finish` for jobs that ended well and are kept for the same time. One statement."""
-    ordered = sorted(done)
-    outcomes = [each.outcome for each in ordered]
+def finish_done(
+    connection: sa.Connection,
+    ids: Sequence[int],
+    attempts: Sequence[int],
+    outcomes: Sequence[str | None],
+    *,
+    worker_id: int,
+    keep: timedelta,
+) -> set[int] | None:
+    """`finish` for jobs that ended well and are kept for the same time, by ascending id. One statement.
+
+    None: all were still ours. Else the ids of those that were.
+    """
     binds = {
         "worker_id": worker_id,
-        "ids": _text_of([each.id for each in ordered]),
-        "attempts": _text_of([each.attempt for each in ordered]),
+        "ids": _text_of(ids),
+        "attempts": _text_of(attempts),
         "outcomes": outcomes if any(outcomes) else None,
         "keep": keep.total_seconds(),
     }
-    return {row[0] for row in raw_rows(connection, statements.finish_done(), binds)}
+    number, mine = raw_rows(connection, statements.finish_done(), binds)[0]
+    return None if number == len(ids) else set(mine or ())
 
 
 def finish_limited(connection: sa.Connection, ending: Ending) -> bool:
@@ -182,7 +183,7 @@ def announce(connection: sa.Connection, positions: Iterable[Position], *, channe
         connection.execute(statements.announce(), binds)
 
 
-def _text_of(numbers: list[int]) -> str:
+def _text_of(numbers: Sequence[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,18 @@ from jobq.statements import enqueue as one
 from jobq.statements import enqueue_rows as many
 from jobq.statements import enqueue_select as by_select
 from jobq.store.changing import settle
-from jobq.store.newjobs import Answer, NewJob, Numbered, arrays, channel_of_due, execute, parts_of
+from jobq.store.newjobs import (
+    Answer,
+    Block,
+    Manner,
+    NewJob,
+    Numbered,
+    arrays,
+    channel_of_due,
+    execute,
+    joined,
+    parts_of,
+)
 
 TRIES = 10  # of a hot key 23 % of calls meet a holder that comes or goes during the statement
 
@@ -43,6 +54,18 @@ def insert(connection: sa.Connection, job: NewJob, common: Mapping[str, Any]) ->
             for answer in settle(connection, [(0, job)], answers, common).values():
                 return answer
     raise _never_still(job.manner.binds["unique_key"], common["kind"])
+
+
+def insert_alike(
+    connection: sa.Connection, blocks: Iterable[Block], manner: Manner, common: Mapping[str, Any]
+) -> list[int]:
+    """Insert jobs of one kind that have no keys and differ in their args alone; the ids, in their order."""
+    ids: list[int] = []
+    for block in joined(blocks):
+        channel = None if manner.is_later else channel_for(connection, [manner.binds["queue"]])
+        binds = {**common, **_unkeyed(manner.binds), "args": f"[{block.args}]", "channel": channel}
+        ids += [row[0] for row in execute(connection, many.enqueue_alike(), binds)]
+    return sorted(ids)
 
 
 def insert_many(connection: sa.Connection, jobs: Sequence[NewJob], common: Mapping[str, Any]) -> list[Answer]:
@@ -76,14 +99,8 @@ def holder_of(connection: sa.Connection, key: str) -> int | None:
 
 
 def _insert_part(connection: sa.Connection, part: list[Numbered], common: Mapping[str, Any]) -> dict[int, Answer]:
-    manners = {job.manner for _, job in part}
     binds = {**common, "channel": channel_of_due(connection, [job for _, job in part])}
-    if len(manners) == 1:
-        texts = ",".join([job.args for _, job in part])
-        statement, manner = many.enqueue_alike(), _unkeyed(manners.pop().binds)
-        rows = execute(connection, statement, {**binds, **manner, "args": f"[{texts}]"})
-    else:
-        rows = execute(connection, many.enqueue_rows(), {**binds, **arrays(part, many.FIELDS)})
+    rows = execute(connection, many.enqueue_rows(), {**binds, **arrays(part, many.FIELDS)})
     ids = sorted([row[0] for row in rows if row[0] is not None])
     return {n: Answer(id, True) for (n, _), id in zip(part, ids, strict=True)}  # noqa: A001
 

@@ -52,6 +52,13 @@ class NewJob(NamedTuple):
         return {**self.manner.binds, "args": self.args}
 
 
+class Block(NamedTuple):
+    """Jobs that differ in nothing but their args: the JSON texts of these, with commas between, and how many."""
+
+    args: str
+    number: int
+
+
 class Answer(NamedTuple):
     """What became of a job: inserted, or not because another (its id) holds the key, which then was changed or not."""
 
@@ -74,6 +81,20 @@ def parts_of(jobs: Iterable[Numbered]) -> Iterator[list[Numbered]]:
         size += length
     if part:
         yield part
+
+
+def joined(blocks: Iterable[Block]) -> Iterator[Block]:
+    """As large as one statement takes them."""
+    part: list[str] = []
+    number = size = 0
+    for block in blocks:
+        if part and (number + block.number > MOST_ROWS or size + len(block.args) > MOST_CHARACTERS):
+            yield Block(",".join(part), number)
+            part, number, size = [], 0, 0
+        part.append(block.args)
+        number += block.number
+        size += len(block.args)
+    yield Block(",".join(part), number)
 
 
 def arrays(part: list[Numbered], fields: Iterable[str]) -> dict[str, list[Any]]:

@@ -96,7 +96,7 @@ def enqueue_now(connection: sa.Connection, name: str, callsite: str | None) -> A
 
 
 def _options(periodic: PeriodicJob) -> dict[str, Any]:
-    binds = periodic.job.effective().binds()
+    binds = periodic.job.effective().binds(periodic.job.secrets)
     return {name: binds[name] for name in JOB_BINDS}
 
 

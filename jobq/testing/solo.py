@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Any
 
 import sqlalchemy as sa
@@ -106,7 +107,7 @@ class Solo:
             if not scheduled or not self._make_due():
                 return None
         queue = replace(self._app.queues.get(job.queue, QueueSettings()), throttle=None)
-        return held_of(job, self._app.handlers[job.kind], queue)
+        return held_of(job, self._app.handlers[job.kind], queue, monotonic())
 
     def call(self, held: Held, state: Any, *, in_greenlet: bool) -> Call:
         """What is to be run. Raises: ArgsError, for args that do not fit the handler."""
@@ -140,9 +141,9 @@ class Solo:
         """The settler's decision."""
         self._decided = ending, verdict
 
-    def done(self, held: Held, outcome: str | None) -> None:
+    def done(self, held: Held) -> None:
         """The same, of a job that ended well."""
-        self.add(held, Ending(held.fence, State.DONE, outcome), Verdict(State.DONE, outcome))
+        self.add(held, Ending(held.fence, State.DONE, held.outcome), Verdict(State.DONE, held.outcome))
 
     def free_slot(self, held: Held) -> None:
         """Nothing is ever lost to another hand here."""
@@ -171,7 +172,7 @@ class Solo:
             told = [PublishedQueue(name, each.weight, each.fifo, each.concurrency) for name, each in declared.items()]
             leasing.publish(self._connection, (), told)
 
-    def _claim(self, queue: str, priority: int, fifo: bool | None) -> tuple[Claimed, ...]:
+    def _claim(self, queue: str, priority: int, fifo: bool | None) -> Sequence[Claimed]:
         """One job of a lane, if it may be had; `fifo` None: the queue has no limit."""
         common: dict[str, Any] = {"worker_id": self._worker_id, "kinds": self._kinds, "most": 1}
         if fifo is None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 import anyio
-import sqlalchemy as sa
 
-from jobq.database import STATEMENT_LIMIT, Database, sync_engine, use_settings
+from jobq.database import Database
 from jobq.executors import Executor
 from jobq.model import Position
 from jobq.registry import App
@@ -19,7 +17,7 @@ from jobq.worker.claimer import Claimer
 from jobq.worker.completer import Completer
 from jobq.worker.groups import Groups, groups_of, places_of
 from jobq.worker.guard import Guard
-from jobq.worker.heartbeat import Events, Heartbeat
+from jobq.worker.heartbeat import Events, Heartbeat, database_for
 from jobq.worker.held import HeldJobs, Stop
 from jobq.worker.keeper import SlotKeeper
 from jobq.worker.leader import Election, Maintainer
@@ -222,14 +220,11 @@ class Assembly:
         )
 
     def _heartbeat(self, setting: Setting) -> Heartbeat:
-        source = setting.source
         name = f"jobq {setting.name} heartbeat"
-        engine = sync_engine(source, name=name, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
-        limit = min(max(setting.options.lease / 3, timedelta(seconds=0.5)), STATEMENT_LIMIT)
-        use_settings(engine, pooler=source.pooler, statement_timeout=f"{limit.total_seconds() * 1000:.0f}ms")
+        database = database_for(setting.source, setting.options.lease, name=name)
         events = Events(self._lease_lost, self.runner.stop_lost, lambda: len(self.runner.left_behind))
         stall = setting.options.stall_after
-        return Heartbeat(engine, self.lease, self.held, self.link, events, stall=stall)
+        return Heartbeat(database, self.lease, self.held, self.link, events, stall=stall)
 
     def end(self) -> None:
         """No more claims; what runs has the grace time from the first call on."""

@@ -1,12 +1,14 @@
-"""What the worker lets an executor know and say about the attempt that it runs."""
+"""What an attempt is to the code that runs it: to its executor an Attempt, to its handler a Context."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from jobq.context import Context, CurrentJob, Transaction
 from jobq.model import Claimed
+from jobq.store.ending import Fence
 from jobq.worker.held import Held
 
 
@@ -15,6 +17,8 @@ class Hooks(NamedTuple):
 
     set_timeout: Callable[[Held], None]
     settle: Callable[[Held], Awaitable[bool]]
+    open_transaction: Callable[[Held], Transaction]
+    report: Callable[[Fence, str, str], None]
 
 
 class HeldAttempt:
@@ -54,3 +58,28 @@ class HeldAttempt:
 
     async def settled(self) -> bool:
         return await self._hooks.settle(self._held)
+
+
+class HeldContext(Context):
+    """The context of a held job. Most handlers ask for nothing: what they may ask for is made when they do."""
+
+    _view: CurrentJob | None = None
+
+    def __init__(self, held: Held, hooks: Hooks, state: Any) -> None:  # its parent's sets what is made here
+        self._held = held
+        self._hooks = hooks
+        self.state = state
+        self._meta = held.job.meta
+
+    @property
+    def job(self) -> CurrentJob:
+        view = self._view
+        if view is None:
+            view = self._view = self._held.view
+        return view
+
+    def report(self, name: str, text: str) -> None:
+        self._hooks.report(self._held.fence, name, text)
+
+    def transaction(self) -> Transaction:
+        return self._hooks.open_transaction(self._held)

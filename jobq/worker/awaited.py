@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import monotonic
 
 import anyio
@@ -45,12 +45,14 @@ class Awaited:
         while len(self._until) > MOST or self._is_over(next(iter(self._until))):
             del self._until[next(iter(self._until))]
 
-    def ended(self, id_: int) -> None:
-        """The end of a job is recorded."""
-        if id_ in self._until:
-            del self._until[id_]
-            self._ended.append(id_)
-            self._arrived.set()
+    def ended(self, ids: Iterable[int]) -> None:
+        """The ends of these jobs are recorded."""
+        if not self._until:
+            return
+        for id_ in ids:
+            if self._until.pop(id_, None) is not None:
+                self._ended.append(id_)
+                self._arrived.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         task_status.started()

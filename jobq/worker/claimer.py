@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -32,8 +33,9 @@ from jobq.worker.surveyor import Surveyor
 logger = logging.getLogger("jobq.worker")
 
 # After a notification: others of the same burst may have been held back by the sender's token bucket.
+# At some time around these, or jobs that come at even intervals might all meet a claim that is under way.
 AFTERTHOUGHTS = (0.05, 0.1, 0.2)
-BETWEEN_EMPTY_CLAIMS = 0.05  # an idle worker that is told again and again looks this often
+BETWEEN_EMPTY_CLAIMS = 0.05  # an idle worker that is told again and again, in vain, looks this often
 RECORD_SECONDS = 5.0
 MOST_URGENT = 20  # jobs in one claim beyond the room that there is
 SWEEP_SHARE = 50  # a sweep every 50 times its own duration and worker: 2 % of a core for the whole fleet
@@ -77,6 +79,7 @@ class Claimer:
         self._is_told = False
         self._is_urgent = False  # something is due that goes before jobs which wait for a slot here
         self._was_empty = False
+        self._came_told = False  # to its last look
         self._afterthoughts: list[float] = []
         self._again_at: float | None = None  # once more, a lease after a reconcile
         self._sweep_at = 0.0
@@ -144,7 +147,7 @@ class Claimer:
 
     async def run_once(self) -> bool:
         """Clear up, then claim as much as there is room for. True: there was as much as asked for, or more."""
-        self._is_told = False
+        self._came_told, self._is_told = self._is_told, False
         await self._clear_up()
         room = self._runner.room
         if not room:
@@ -295,8 +298,8 @@ class Claimer:
             else:
                 await self._woken_within(self._seconds_until(ends))
         if self._is_told:
-            self._afterthoughts = list(AFTERTHOUGHTS)
-            if self._was_empty:
+            self._afterthoughts = [seconds * random.uniform(0.6, 1.4) for seconds in AFTERTHOUGHTS]
+            if self._was_empty and self._came_told:
                 await wait_for(self._stop, began + BETWEEN_EMPTY_CLAIMS - monotonic())
 
     def _seconds_until(self, ends: float) -> float:

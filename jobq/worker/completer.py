@@ -34,7 +34,7 @@ class Completer:
     ) -> None:
         self._recorder = Recorder(database, link, counters, held, name=name, channel=channel)
         self._link = link
-        self._done: deque[tuple[Held, str | None]] = deque()
+        self._done: deque[Held] = deque()
         self._entries: deque[Entry] = deque()
         self._given_back: list[Held] = []
         self._writing = Batch()
@@ -45,8 +45,8 @@ class Completer:
         """What writes what jobs have reported, before their ends."""
         self._recorder.flush = flush
 
-    def on_recorded(self, callback: Callable[[int], None]) -> None:
-        """Call back with each job that has ended for good."""
+    def on_recorded(self, callback: Callable[[Iterable[int]], None]) -> None:
+        """Call back with jobs that have ended for good, with their ids."""
         self._recorder.on_recorded = callback
 
     def on_freed(self, callback: Callable[[timedelta], None]) -> None:
@@ -61,11 +61,11 @@ class Completer:
         """Call back for each end that is recorded."""
         self._recorder.on_end = callbacks
 
-    def done(self, held: Held, outcome: str | None) -> None:
-        """Have written that a job ended well, with this text; it has no slot. The job stays held until it is."""
+    def done(self, held: Held) -> None:
+        """Have written that a job ended well, with its text; it has no slot. The job stays held until it is."""
         if not self._done:
             self._arrived.set()
-        self._done.append((held, outcome))
+        self._done.append(held)
 
     def add(self, held: Held, ending: Ending, verdict: Verdict) -> None:
         """Have any other end written."""
@@ -129,5 +129,8 @@ class Completer:
 
 
 def _move(arrived: deque[T], taken: list[T]) -> None:
+    if len(arrived) + len(taken) <= LARGEST_BATCH:
+        taken += arrived
+        arrived.clear()
     while arrived and len(taken) < LARGEST_BATCH:
         taken.append(arrived.popleft())

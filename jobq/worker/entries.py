@@ -28,15 +28,15 @@ class Entry:
 
 @dataclass(slots=True)
 class Batch:
-    """What is written together. done: jobs that ended well, with their texts. given_back: those that never began."""
+    """What is written together. done: jobs that ended well. given_back: those that never began."""
 
-    done: list[tuple[Held, str | None]] = field(default_factory=list)
+    done: list[Held] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     given_back: list[Held] = field(default_factory=list)
 
     def ending(self) -> Iterator[Held]:
         """Whose end it is that is written."""
-        yield from (held for held, _ in self.done)
+        yield from self.done
         yield from (entry.held for entry in self.entries)
 
     def __bool__(self) -> bool:

@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-import sqlalchemy as sa
 import sqlalchemy.exc as sa_exc
 
-from jobq.database import has_ended
+from jobq.database import STATEMENT_LIMIT, Database
 from jobq.faults import can_wait_out, is_connection_failure
+from jobq.source import Source
 from jobq.store import leasing as store
 from jobq.store.ending import Fence
 from jobq.worker.exiting import end_process
@@ -40,12 +40,16 @@ class Events:
 
 
 class Heartbeat:
-    """Beats every sixth of the lease, tells the loop what was lost, and ends a process whose loop stands still."""
+    """Beats every sixth of the lease, tells the loop what was lost, and ends a process whose loop stands still.
+
+    Its thread has an event loop of its own, which turns while a statement runs: so each has a limit, and a connection
+    that swallows a beat without a word is replaced before the lease runs out.
+    """
 
     def __init__(
-        self, engine: sa.Engine, lease: Lease, held: HeldJobs, link: Link, events: Events, *, stall: timedelta
+        self, database: Database, lease: Lease, held: HeldJobs, link: Link, events: Events, *, stall: timedelta
     ) -> None:
-        self._engine = engine
+        self._database = database
         self._lease = lease
         self._held = held
         self._link = link
@@ -56,7 +60,6 @@ class Heartbeat:
         self._left_behind = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._connection: sa.Connection | None = None
 
     def start(self) -> None:
         """Begin to beat, from the thread of the loop."""
@@ -72,41 +75,41 @@ class Heartbeat:
     def run(self) -> None:
         """The thread's life."""
         interval = self._lease.length / 6
-        while not self._stop.is_set():
-            self._watch_loop()
-            pause = self._beat_or_wait(with_jitter(interval))
-            self._stop.wait(pause)
-        self._disconnect()
+        with asyncio.Runner() as runner:
+            while not self._stop.is_set():
+                self._watch_loop()
+                pause = runner.run(self._beat_or_wait(with_jitter(interval)))
+                self._stop.wait(pause)
+            runner.run(self._database.close())
 
-    def run_once(self) -> None:
+    async def run_once(self) -> None:
         """One beat, then a look at which held jobs are still ours."""
         worker_id = self._lease.worker_id
         if worker_id is None:
             return
         sent_at = self._lease.clock()
-        if not store.beat(self._connected(), worker_id, left_behind=self._left_behind):
+        if not await self._database.run(store.beat, worker_id, left_behind=self._left_behind):
             self._tell(self._events.lease_lost, worker_id, "this worker was declared dead")
             return
         self._lease.extend(worker_id, sent_at=sent_at)
-        if lost := self._lost_jobs(worker_id):
+        if lost := await self._lost_jobs(worker_id):
             self._tell(self._events.jobs_lost, lost)
 
-    def _lost_jobs(self, worker_id: int) -> Mapping[Fence, bool]:
+    async def _lost_jobs(self, worker_id: int) -> Mapping[Fence, bool]:
         """None while the table is locked: that must not keep the next beat waiting."""
         try:
-            return store.taken_from(self._connected(), self._held.fences(worker_id))
+            return await self._database.run(store.taken_from, self._held.fences(worker_id))
         except sa_exc.DBAPIError as error:
             if is_connection_failure(error) or not can_wait_out(error):
                 raise
             return {}
 
-    def _beat_or_wait(self, interval: float) -> float:
+    async def _beat_or_wait(self, interval: float) -> float:
         try:
-            self.run_once()
+            await self.run_once()
         except Exception as error:
             if not can_wait_out(error):
                 logger.exception("the heartbeat failed; trying again")
-            self._disconnect()
             return min(self._link.failed("heartbeat", error), interval)
         self._link.worked("heartbeat")
         return interval
@@ -138,18 +141,8 @@ class Heartbeat:
             with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(function, *args)
 
-    def _connected(self) -> sa.Connection:
-        if self._connection is not None and has_ended(self._connection.connection.driver_connection):
-            self._disconnect()
-        if self._connection is None:
-            self._connection = self._engine.connect()
-        return self._connection
 
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            try:
-                connection.invalidate()
-                connection.close()
-            except Exception as error:
-                logger.debug("closing the heartbeat's connection: %s", error)
+def database_for(source: Source, lease: timedelta, *, name: str) -> Database:
+    """One connection. A statement may take a third of the lease, its answer half: then there is time for another."""
+    limit = min(max(lease / 3, timedelta(seconds=0.5)), STATEMENT_LIMIT)
+    return Database(source, name=name, size=1, statement_limit=limit, answer_limit=limit * 1.5)

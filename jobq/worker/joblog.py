@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from time import monotonic
 
+from jobq.masking import mask
 from jobq.worker.held import Held
 
 logger = logging.getLogger("jobq.job")
@@ -87,5 +88,6 @@ def _said(word: str, text: str | None) -> str:
 
 def one_line(text: str, limit: int = 300) -> str:
     """Text of a handler's making as one printable line: a log is read by people and by their terminals."""
+    text = mask(text)
     line = "".join(character if character.isprintable() else " " for character in text[:limit])
     return line + (" ..." if len(text) > limit else "")

@@ -112,8 +112,8 @@ class Lanes:
     def _move(self, asked: Iterable[LaneAsk], claim: Claim, room: int) -> dict[tuple[str, int], bool]:
         """A lane that gave fewer than asked was read to its end, if it was reached at all: lanes are read in order
         until the claim is full."""
-        last = {(job.queue, job.priority): job for job in claim.jobs}
-        given = Counter([(job.queue, job.priority) for job in claim.jobs])
+        lanes = [(job.queue, job.priority) for job in claim.jobs]
+        last, given = dict(zip(lanes, claim.jobs, strict=True)), Counter(lanes)
         reached = _reached(asked, given, is_full=len(claim.jobs) >= room)
         at_end = Cursor(claim.now - LATE, 0)
         for lane, is_read_to_end in reached.items():

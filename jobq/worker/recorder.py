@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby
+from operator import attrgetter
 from time import monotonic
 
 import sqlalchemy.exc as sa_exc
@@ -21,7 +22,7 @@ from jobq.outcomes import PauseQueue
 from jobq.retention import kept_for
 from jobq.spans import span
 from jobq.store import ending as store
-from jobq.store.ending import Done, Ending, Fence
+from jobq.store.ending import Ending, Fence
 from jobq.verdict import DONE, Ended, judge, word_of
 from jobq.worker.entries import Batch, Entry
 from jobq.worker.held import Held, HeldJobs
@@ -30,6 +31,7 @@ from jobq.worker.link import Link
 from jobq.worker.stats import Counters
 
 logger = logging.getLogger("jobq.worker")
+_BY_ID = attrgetter("job.id")
 
 
 class Recorder:
@@ -41,7 +43,7 @@ class Recorder:
         self.on_freed: Callable[[timedelta], None] = lambda wait: None  # called when a slot was freed
         self.on_paused: Callable[[str], None] = lambda queue: None  # called when a handler has paused its queue
         self.on_end: Sequence[EndCallback] = ()  # called for each end that is recorded
-        self.on_recorded: Callable[[int], None] = lambda id_: None  # called with each job that has ended for good
+        self.on_recorded: Callable[[Iterable[int]], None] = lambda ids: None  # called with jobs that ended for good
         self.flush: Callable[[Iterable[Fence]], Awaitable[None]] = _nothing_to_flush  # writes what was reported before
         self.has_unrecorded = False
         self.is_unsure = False  # a try got no answer: what the fence refuses now, that try may have written
@@ -63,41 +65,48 @@ class Recorder:
         if batch.entries:
             await self._write_entries(batch.entries)
 
-    async def _write_done(self, done: Iterable[tuple[Held, str | None]]) -> None:
+    async def _write_done(self, done: Iterable[Held]) -> None:
         """Those of one worker's id that are kept for the same time by one statement: mostly, all of them."""
-        groups: dict[tuple[int, timedelta | None], list[tuple[Held, str | None]]] = defaultdict(list)
-        for held, outcome in done:
-            if self._held.has(held):
-                groups[held.job.worker_id, held.keep].append((held, outcome))
+        groups: dict[tuple[int, timedelta | None], list[Held]] = defaultdict(list)
+        for held in self._held.still(done):
+            groups[held.job.worker_id, held.keep].append(held)
         for (worker_id, keep), group in groups.items():
+            group.sort(key=_BY_ID)
             await self._write_group(group, worker_id, kept_for(State.DONE, keep))
 
-    async def _write_group(self, group: Sequence[tuple[Held, str | None]], worker_id: int, keep: timedelta) -> None:
-        done = [Done(held.job.id, held.job.attempt, outcome) for held, outcome in group]
+    async def _write_group(self, group: Sequence[Held], worker_id: int, keep: timedelta) -> None:
+        jobs = [held.job for held in group]
+        ids, attempts, outcomes = [job.id for job in jobs], [job.attempt for job in jobs], [h.outcome for h in group]
         try:
-            mine = await self._database.run(store.finish_done, done, worker_id=worker_id, keep=keep)
+            mine = await self._database.run(store.finish_done, ids, attempts, outcomes, worker_id=worker_id, keep=keep)
         except sa_exc.DBAPIError as error:
             if can_wait_out(error):
                 raise
-            for held, outcome in group:  # one of them is refused: find it, record the others
-                await self._write_one(Entry(held, Ending(held.fence, State.DONE, outcome, keep=keep), DONE, False))
+            for held in group:  # one of them is refused: find it, record the others
+                await self._write_one(Entry(held, Ending(held.fence, State.DONE, held.outcome, keep=keep), DONE, False))
             return
-        if len(mine) < len(done) and self.is_unsure:
-            mine |= await self._database.run(store.recorded, [held.fence for held, _ in group])
-        for held, outcome in group:
-            self._ended_well(held, outcome, held.job.id in mine)
-
-    def _ended_well(self, held: Held, outcome: str | None, is_mine: bool) -> None:
-        if not is_mine:
-            self._refused(held)
+        if mine is not None and self.is_unsure:
+            mine |= await self._database.run(store.recorded, [held.fence for held in group])
+        if mine is None or len(mine) == len(group):
+            self._ended_well(group, ids)
         else:
-            self._counters.count(word_of(outcome))
-            if not self._log.is_full:
-                self._log.ended(held, word_of(outcome), outcome)
-            self.on_recorded(held.job.id)
-            if self.on_end:
-                tell(self.on_end, _end_of(held, word_of(outcome)))
-        self._held.drop(held)
+            self._ended_well([held for held in group if held.job.id in mine], mine)
+            for held in group:
+                if held.job.id not in mine:
+                    self._refused(held)
+        self._held.drop_all(group)
+
+    def _ended_well(self, group: Iterable[Held], ids: Iterable[int]) -> None:
+        for outcome, number in Counter([held.outcome for held in group]).items():
+            self._counters.count(word_of(outcome), number)
+        for held in group:
+            if self._log.is_full:
+                break
+            self._log.ended(held, word_of(held.outcome), held.outcome)
+        self.on_recorded(ids)
+        if self.on_end:
+            for held in group:
+                tell(self.on_end, _end_of(held, word_of(held.outcome)))
 
     async def _give_back(self, given_back: Iterable[Held]) -> None:
         held = [each for each in given_back if self._held.has(each)]
@@ -238,7 +247,7 @@ class Recorder:
             self._counters.count(entry.verdict.word)
             self._log.ended(entry.held, entry.verdict.word, entry.verdict.outcome)
             if entry.ending.state is not State.PENDING:
-                self.on_recorded(entry.held.job.id)
+                self.on_recorded([entry.held.job.id])
             if self.on_end:
                 tell(self.on_end, _end_of(entry.held, entry.verdict.word))
         else:

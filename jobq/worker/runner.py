@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
-from functools import partial
 from time import monotonic
 from typing import Any
 
 import anyio
 
-from jobq.context import Context, Transaction
+from jobq.context import Transaction
 from jobq.executors import Call, Executor
 from jobq.model import Claimed, State
 from jobq.queue_settings import QueueSettings
 from jobq.store.ending import Ending, Fence
 from jobq.verdict import Ended, Verdict
-from jobq.worker.attempt import HeldAttempt, Hooks
-from jobq.worker.buffer import Buffer
+from jobq.worker.ahead import Ahead
+from jobq.worker.attempt import HeldAttempt, HeldContext, Hooks
+from jobq.worker.beginning import begin
 from jobq.worker.completer import Completer
 from jobq.worker.groups import Places, Room
 from jobq.worker.held import TAKEN, Held, HeldJobs, Stop, held_of
 from jobq.worker.lease import Lease
-from jobq.worker.pace import Pace
 from jobq.worker.settler import Settler
 from jobq.worker.threads import ThreadRoom
 
@@ -32,9 +32,8 @@ logger = logging.getLogger("jobq.worker")
 
 PATIENCE_SECONDS = 1.0  # what a stopped handler has for its own clean-up before it is left behind
 UNSAID = QueueSettings()
-MOST_A_TURN = 20  # quick jobs in one turn of the event loop: a quarter of a millisecond
-LONGEST_WAIT = 0.5  # for a slot, of a job that was claimed ahead
-CAREFUL_SECONDS = 10.0  # without claiming ahead, once that brought a job which may not fail once more
+MOST_A_TURN = 20  # jobs that are begun in one turn of the event loop: a quarter of a millisecond, of quick ones
+LONGEST_TURN = 0.001
 NOW = timedelta(0)
 STILL_RUNNING = timedelta(seconds=5)  # how long a job waits whose former attempt still runs in this process
 
@@ -79,22 +78,18 @@ class Runner:
         self._completer = completer
         self._settler = settler
         self._concurrency = concurrency
-        self._open_transaction = open_transaction
-        self._report = report
         self._lease = lease
         self.on_left_behind: Callable[[str], None] = lambda _queue: None
-        self._hooks = Hooks(self._set_timeout, settle)
+        self._hooks = Hooks(self._set_timeout, settle, open_transaction, report)
+        self._surroundings = contextvars.copy_context()
+        self._has_turn = False  # one is on its way
         # A job that is dead when its worker dies must not be so before it has begun.
-        self._may_wait = not any(handler.settings.on_interrupt == "fail" for handler in handlers.values())
-        self._buffer = Buffer()
-        self._pace = Pace()
-        self._careful_until = 0.0
+        may_wait = not any(handler.settings.on_interrupt == "fail" for handler in handlers.values())
+        self._ahead = Ahead(concurrency, self._give_one_back, is_allowed=may_wait)
         self._running: set[Held] = set()
-        self._starting: set[Held] = set()  # of those that run, whose task has not had its first step
         self._left_behind: dict[int, asyncio.Task[Any]] = {}
         self._idle = anyio.Event()
         self._is_closing = False
-        self._ages: asyncio.TimerHandle | None = None
 
     @property
     def running(self) -> int:
@@ -102,20 +97,13 @@ class Runner:
 
     @property
     def room(self) -> int:
-        """How many more jobs may be claimed: for free slots, and some ahead of them while jobs are quick.
-
-        None while more than half of those claimed ahead still wait: claims are to be few and large.
-        """
-        is_careful = not self._may_wait or monotonic() < self._careful_until
-        ahead = 0 if is_careful else self._pace.ahead(self._concurrency)
-        if self._is_closing or 2 * len(self._buffer) > ahead:
-            return 0
-        return max(0, self._concurrency + ahead - len(self._running) - len(self._buffer))
+        """How many more jobs may be claimed."""
+        return 0 if self._is_closing else self._ahead.room(len(self._running))
 
     @property
     def last_priority(self) -> int:
         """Of the jobs that wait for a slot the priority that comes last, 0 when none waits: smaller ones may pass."""
-        return self._buffer.last_priority or 0
+        return self._ahead.last_priority
 
     @property
     def left_behind(self) -> set[int]:
@@ -124,39 +112,24 @@ class Runner:
         return ids.union(*(executor.left_behind for executor in self._executors.values()))
 
     def receive(self, jobs: Iterable[Claimed]) -> None:
-        """Hold claimed jobs and run them, each as soon as there is a slot.
-
-        One that still runs here from an earlier attempt waits until that has ended; one that waits too takes its place.
-        """
-        has_last = False
+        """Hold claimed jobs and run them, each as soon as there is a slot."""
+        now = monotonic()
         for job in jobs:
-            earlier = self._held.get(job.id)
-            held = self._hold(job)
+            held = held_of(job, self._handlers[job.kind], self._queues.get(job.queue, UNSAID), now)
+            earlier = self._held.put(held)
             if job.kind in self._rooms:
                 self._rooms[job.kind].hold(job)
-            if earlier is not None and earlier.task is None:
-                self.stop(earlier, Stop.LOST)  # it waits for a slot and was taken away, by hand say
-            if job.attempt > 1 and (earlier in self._running or self._is_left_behind(job.id)):
-                if earlier is not None:
-                    self.stop(earlier, Stop.LOST)
+            if job.attempt > 1 and self._still_runs(held, earlier):
                 self._let_go(held)
                 self._completer.add(held, _put_off(held), Verdict(State.PENDING))
             else:
-                self._buffer.put(held)
-                has_last |= held.is_last
-        self._start_next()
-        if has_last and len(self._buffer) > self._concurrency - len(self._running):
-            self._careful_until = monotonic() + CAREFUL_SECONDS
-            self._give_back(lambda held: held.is_last)
-        self._watch_age()
+                self._ahead.put(held)
+        self._ahead.settle_in(len(self._running))
+        self._wake()
 
     def hand_back(self, queue: str | None = None) -> None:
         """Give back the jobs that wait for a slot, of one queue or all."""
-        self._give_back(lambda held: queue is None or held.job.queue == queue)
-
-    def _give_back(self, which: Callable[[Held], bool]) -> None:
-        for held in self._buffer.remove(which):
-            self._give_one_back(held)
+        self._ahead.hand_back(lambda held: queue is None or held.job.queue == queue)
 
     def _give_one_back(self, held: Held) -> None:
         self._let_go(held)
@@ -188,7 +161,7 @@ class Runner:
 
     def stop_all(self, reason: Stop) -> None:
         """Tell every job to stop; what only waits for a slot is given back by whoever leaves."""
-        waiting = self._buffer.remove(lambda _: True) if reason in TAKEN else []
+        waiting = self._ahead.remove(lambda _: True) if reason in TAKEN else []
         for held in [*self._running, *waiting]:
             self.stop(held, reason)
 
@@ -208,30 +181,42 @@ class Runner:
             self._idle = anyio.Event()
             await self._idle.wait()
 
-    def _hold(self, job: Claimed) -> Held:
-        held = held_of(job, self._handlers[job.kind], self._queues.get(job.queue, UNSAID))
-        self._held.put(held)
-        return held
+    def _still_runs(self, held: Held, earlier: Held | None) -> bool:
+        """An earlier attempt that runs here is told to stop, and waited for; one that waits is let go of."""
+        if earlier is not None:
+            self.stop(earlier, Stop.LOST)  # taken away, by hand say
+        return earlier in self._running or self._is_left_behind(held.job.id)
 
-    def _start_next(self) -> None:
-        """As many as there are slots for, few in a turn of the event loop: between turns it looks at connections."""
-        while len(self._running) < self._concurrency and len(self._starting) < MOST_A_TURN and not self._is_closing:
-            held = self._buffer.take()
-            if held is None:
-                return
+    def _wake(self) -> None:
+        """Have a turn soon, in the context of the worker: what handlers set in theirs must not reach the next."""
+        if not self._has_turn:
+            self._has_turn = True
+            asyncio.get_running_loop().call_soon(self._turn, context=self._surroundings)
+
+    def _turn(self) -> None:
+        """Start what there are slots for, few in a turn of the event loop: between turns it looks at connections."""
+        self._has_turn = False
+        ends, number = monotonic() + LONGEST_TURN, 0
+        while len(self._running) < self._concurrency and not self._is_closing and (held := self._ahead.take()):
+            number += 1
             self._start(held)
+            if number == MOST_A_TURN or held.started > ends:
+                self._wake()
+                break
+        self._tell_room()
 
     def _start(self, held: Held) -> None:
         held.started = monotonic()
         self._running.add(held)
-        self._starting.add(held)
-        job = held.job
-        held.task = asyncio.get_running_loop().create_task(self._attempt(held), name=f"jobq {job.kind} {job.id}")
-        self._set_timeout(held)
+        if held.timeout is not None:
+            self._set_timeout(held)
+        task = begin(self._attempt(held), name=f"jobq {held.job.kind} {held.job.id}")
+        if not held.settled:
+            held.task = task
 
     async def _attempt(self, held: Held) -> None:
-        self._starting.discard(held)
-        self._start_next()
+        if held.task is None:  # it begins at once
+            held.task = asyncio.current_task()
         if self._lease.has_run_out:  # where a process that was frozen wakes up, say: others may have the job
             self._do_not_begin(held)
             return
@@ -253,14 +238,10 @@ class Runner:
 
     def _call_of(self, held: Held) -> Call:
         """Raises: ArgsError."""
-        job, handler = held.job, held.handler
-        arguments = handler.codec.decode(job.args)
-        opened, report = partial(self._open_transaction, held), partial(self._note, held)
-        held.context = Context(held.view, self.state, opened, meta=job.meta, report=report)
+        handler = held.handler
+        arguments = handler.codec.decode(held.job.args)
+        held.context = HeldContext(held, self._hooks, self.state)
         return Call(handler.function, arguments, held.context, self._around, HeldAttempt(held, self._hooks))
-
-    def _note(self, held: Held, name: str, text: str) -> None:
-        self._report(held.fence, name, text)
 
     def _settle(self, held: Held, ended: Ended) -> None:
         """Decide a job's end, once: when its task ends, or when that has been waited for long enough."""
@@ -270,18 +251,16 @@ class Runner:
         if held.timers:
             held.cancel_timers()
         self._running.discard(held)
-        self._starting.discard(held)  # where it was cancelled before its first step
         if held.job.kind in self._rooms:
             self._rooms[held.job.kind].release(held.job)
-        self._pace.ended(monotonic() - held.started)
+        self._ahead.ended(monotonic() - held.started)
         self._settler.settle(held, ended)
         if held.stop is None:
-            held.context = None  # it leads back to what holds it: only the collector would free the two
+            held.context = held.task = None  # they lead back to what holds them: only the collector would free them
         elif self._is_left_behind(held.job.id):
             self._note_left_behind(held, held.stop)
-        self._start_next()
-        if self.wants_room:
-            self._tell_room()
+        if not self._has_turn and (self.wants_room or self._ahead):
+            self._wake()
         if not self._running:
             self._idle.set()
 
@@ -303,7 +282,7 @@ class Runner:
 
     def _never_begins(self, held: Held) -> None:
         """A job that waited for a slot is no longer ours, or the lease is gone."""
-        self._buffer.remove(lambda each: each is held)
+        self._ahead.remove(lambda each: each is held)
         self._let_go(held)
         self._settler.settle(held, _cancelled())
 
@@ -324,28 +303,12 @@ class Runner:
     def _is_left_behind(self, id_: int) -> bool:
         return id_ in self._left_behind or any(id_ in executor.left_behind for executor in self._executors.values())
 
-    def _watch_age(self) -> None:
-        """Jobs were quick and are so no longer: others may have room for what was claimed ahead."""
-        oldest = self._buffer.oldest
-        if oldest is None or self._ages is not None:
-            return
-        loop = asyncio.get_running_loop()
-        self._ages = loop.call_later(max(0.0, oldest + LONGEST_WAIT - monotonic()), self._end_wait)
-
-    def _end_wait(self) -> None:
-        self._ages = None
-        oldest = self._buffer.oldest
-        if oldest is not None and monotonic() - oldest >= LONGEST_WAIT:
-            self._pace.forget()
-            self.hand_back()
-        self._watch_age()
-
     def _set_timeout(self, held: Held) -> None:
         if held.timeout is not None:
             self._after(held, held.timeout.total_seconds(), self.stop, held, Stop.TIMEOUT)
 
     def _after(self, held: Held, seconds: float, function: Callable[..., None], *args: Any) -> None:
-        held.timers.append(asyncio.get_running_loop().call_later(seconds, function, *args))
+        held.timers += (asyncio.get_running_loop().call_later(seconds, function, *args),)
 
 
 def _cancelled() -> Ended:

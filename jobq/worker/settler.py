@@ -29,7 +29,7 @@ class Ends(Protocol):
 
     def add(self, held: Held, ending: Ending, verdict: Verdict) -> None: ...
 
-    def done(self, held: Held, outcome: str | None) -> None: ...
+    def done(self, held: Held) -> None: ...
 
     def free_slot(self, held: Held) -> None: ...
 
@@ -59,7 +59,8 @@ class Settler:
         if ended.error is None and held.stop is None and held.job.slot is None and not held.completed:
             verdict = judge_value(ended.value)
             if verdict.result is None:
-                self._completer.done(held, verdict.outcome)
+                held.outcome = verdict.outcome
+                self._completer.done(held)
                 return
         self.decide(held, ended)
         if ended.error is not None:

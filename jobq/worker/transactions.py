@@ -80,8 +80,9 @@ class Transactions:
     database: Database
 
     def open(self, held: Held) -> Transaction:
-        """A transaction for this attempt; it begins when it is entered."""
-        assert held.task is not None
+        """A transaction for this attempt; it begins when it is entered. Raises: ContextError, when that has ended."""
+        if held.task is None:
+            raise ContextError(f"job {held.job.id} ({held.job.kind}): this attempt has ended")
         return JobTransaction(held, self.engines, self.settle, held.task.get_loop())
 
     async def settle(self, held: Held) -> bool:

@@ -78,11 +78,12 @@ class Jobq(Peer):
 
     def enqueue_many(self, n: int) -> float:
         rows = [{"i": -1} for _ in range(n)]
-        began = now()
         with Session(self.engine) as session:
+            session.connection()  # as the others are connected by then
+            began = now()
             jobq.enqueue_many(session, noop, rows)
             session.commit()
-        return now() - began
+            return now() - began
 
     def paced(self, n: int, interval: float) -> None:
         self._enqueue()

@@ -41,7 +41,7 @@ class Ledger:
         while True:
             try:
                 return self._write(run)
-            except psycopg.OperationalError:
+            except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction):  # the latter of a standby
                 self._connection = None
                 await anyio.sleep(0.05)
 

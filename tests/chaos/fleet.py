@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,7 +108,13 @@ class Fleet:
     members: list[Member] = field(default_factory=list)
 
     def start(
-        self, *, url: str | None = None, is_ready: bool = True, app: str = "apps:app", **options: object
+        self,
+        *,
+        url: str | None = None,
+        is_ready: bool = True,
+        app: str = "apps:app",
+        env: Mapping[str, str] | None = None,
+        **options: object,
     ) -> Member:
         """A worker with options as on the command line, by default once it is at work."""
         log = self.folder / f"worker{len(self.members)}.log"
@@ -117,6 +123,7 @@ class Fleet:
             "JOBQ_DATABASE_URL": url or self.url,
             "CHAOS_LEDGER_URL": self.ledger_url.replace("+psycopg", ""),
             "CHAOS_STATS": str(log.with_suffix(".stats")),
+            **(env or {}),
         }
         named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
         given = [name if value is True else f"{name}={value}" for name, value in named.items()]

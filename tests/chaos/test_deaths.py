@@ -86,3 +86,22 @@ def test_a_worker_that_dies_inside_of_transaction_leaves_nothing_of_its_work(boa
     assert (done.attempt, done.failures) == (2, 1)
     assert board.runs(job) == [(1, killed.pid), (2, heir.pid)]
     assert [tuple(row) for row in board.rows("SELECT job_id, attempt FROM books")] == [(job, 2)]
+
+
+def test_f27_a_worker_killed_in_the_middle_of_a_rescue_does_not_keep_others_from_theirs(
+    board: Board, fleet: Fleet
+) -> None:
+    lease = QUICK["lease"]
+    lost, killed = fleet.start(**QUICK), fleet.start(queues="another", **QUICK)
+    job = board.enqueue(long_at_first)
+    board.until_begun([job])
+    in_the_middle = "query LIKE 'WITH%UPDATE jobq.jobs%' OR query LIKE 'UPDATE jobq.jobs%'"
+    with board.holding("LOCK TABLE jobq.kinds IN ACCESS EXCLUSIVE MODE"):  # a rescue reads it with the lost jobs locked
+        lost.kill()
+        until(lambda: board.sessions(f"wait_event_type = 'Lock' AND ({in_the_middle})") == 1, "a rescue that waits")
+        killed.kill()
+
+    other = fleet.start(**QUICK)
+    board.until_begun([job], attempt=2, within=lease + 2)
+
+    assert board.runs(job) == [(1, lost.pid), (2, other.pid)]

@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 from apps import nap
 from board import Board
-from conftest import FAST, Server
 from fleet import BACK, LOST, Fleet, Member, until, wait_out
+from places import FAST, Server
 
 
 def assert_quiet(worker: Member, used_before: float, seconds: float) -> None:

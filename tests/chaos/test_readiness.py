@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from board import Board
-from conftest import Server
+from places import Server
 from proxy import proxy_to
 
 import jobq

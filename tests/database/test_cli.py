@@ -14,6 +14,8 @@ from admin_rows import NOW, add_ended, add_job, add_worker, everything
 
 from jobq_cli.app import run
 
+pytestmark = pytest.mark.duty("operate")
+
 FULL = Path("/dev/full")
 ERROR = {
     "attempt": 1, "at": "2026-01-02T03:04:05+00:00", "worker": "host:7", "error": "shop.CardDeclined",
@@ -133,7 +135,7 @@ def test_f65_a_queue_that_nobody_knows_is_an_empty_list_and_a_note(
 
 
 def test_f69_a_listing_does_not_show_args(rows: sa.Connection, jobq: Callable[..., tuple[int, str, str]]) -> None:
-    shown = add_job(rows, args={"token": "hunter2"})
+    shown = add_job(rows, args={"to": "hunter2"})
 
     assert "hunter2" not in jobq("list")[1] + jobq("list", "--json")[1]
     assert "hunter2" in jobq("show", shown)[1]

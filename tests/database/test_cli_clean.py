@@ -15,6 +15,8 @@ from jobq.store.leading import campaign
 from jobq_cli.app import run
 from jobq_cli.commands import stats as command
 
+pytestmark = pytest.mark.duty("operate")
+
 EXPIRED = {"finished_at": NOW - timedelta(days=2), "expires_at": NOW - timedelta(days=1)}
 
 

@@ -15,6 +15,8 @@ from jobq.refusals import Repaired
 from jobq_cli.app import run
 from jobq_cli.audit import who
 
+pytestmark = pytest.mark.duty("operate")
+
 HOUR = timedelta(hours=1)
 HOSTILE = ["x'; DROP TABLE jobq.jobs; --", '"; LISTEN y; --', "%s %(a)s {0}", "}", "{a,b}", '"', "\\", "a%_b", "NULL"]
 

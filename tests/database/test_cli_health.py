@@ -17,6 +17,8 @@ import jobq as library
 from jobq.errors import OptionError, OptionTypeError
 from jobq_cli.app import run
 
+pytestmark = pytest.mark.duty("read")
+
 Call = Callable[..., tuple[int, str, str]]
 
 

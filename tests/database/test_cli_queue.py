@@ -12,6 +12,8 @@ from admin_rows import NOW, add_job
 from jobq.tables import queues, slots
 from jobq_cli.app import run
 
+pytestmark = pytest.mark.duty("operate")
+
 Call = Callable[..., tuple[int, str, str]]
 
 

@@ -21,6 +21,8 @@ from jobq.store.scheduling import Due
 from jobq.tables import jobs, schedules
 from jobq_cli.app import run
 
+pytestmark = pytest.mark.duty("operate")
+
 Command: TypeAlias = Callable[..., tuple[int, str, str]]
 MINUTE = sa.text("now() + interval '1 minute'")
 

@@ -15,6 +15,8 @@ from terminal import Step, on_a_terminal
 from jobq_cli.app import run
 from jobq_cli.top.screen import ENTER, HOME, LEAVE
 
+pytestmark = pytest.mark.duty("read")
+
 Command = Callable[..., tuple[int, str, str]]
 
 

@@ -20,6 +20,8 @@ from jobq.producer import enqueue
 from jobq.registry import App
 from jobq.tables import jobs
 
+pytestmark = pytest.mark.duty("enqueue")
+
 app = App()
 things = sa.Table("things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True))
 HOSTILE = ["x'; DROP TABLE jobs; --", '"; LISTEN y; --', "%s %(a)s {0}"]

@@ -22,6 +22,8 @@ from jobq.statements.change import replace, reschedule
 from jobq.store import newjobs
 from jobq.tables import jobs
 
+pytestmark = pytest.mark.duty("enqueue")
+
 app = App()
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 LATER = datetime(2130, 6, 1, 10, tzinfo=UTC)

@@ -22,6 +22,8 @@ from jobq.registry import App
 from jobq.store import newjobs
 from jobq.tables import jobs
 
+pytestmark = pytest.mark.duty("enqueue")
+
 app = App()
 
 

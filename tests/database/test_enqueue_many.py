@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,7 @@ from psycopg import Connection as Listener
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
-from jobq import notify
+from jobq import notify, preparing
 from jobq.errors import ArgsError, AutocommitError, BindError, OptionTypeError, UniqueKeyError
 from jobq.handlers import kind
 from jobq.model import Enqueued
@@ -21,6 +21,8 @@ from jobq.producer import enqueue, enqueue_many
 from jobq.registry import App
 from jobq.store import newjobs
 from jobq.tables import jobs
+
+pytestmark = pytest.mark.duty("enqueue")
 
 app = App()
 
@@ -81,10 +83,11 @@ def test_no_rows_are_no_sql(connection: sa.Connection, statements: list[str]) ->
 def test_more_rows_than_a_statement_takes_go_in_by_several(
     connection: sa.Connection, statements: list[str], monkeypatch: pytest.MonkeyPatch, unit: str
 ) -> None:
+    monkeypatch.setattr(preparing, "TOGETHER", 5)
     if unit == "rows":
         monkeypatch.setattr(newjobs, "MOST_ROWS", 10)
     else:
-        monkeypatch.setattr(newjobs, "MOST_CHARACTERS", 10 * len('{"n":99,"to":"a"}'))
+        monkeypatch.setattr(newjobs, "MOST_CHARACTERS", 10 * len('{"n":99,"to":"a"},'))
 
     given = enqueue_many(connection, send_email, [{"to": "a", "n": 10 + n} for n in range(25)])
 
@@ -248,3 +251,62 @@ def test_a_rollback_leaves_none(engine: sa.Engine) -> None:
         assert session.in_transaction()
         session.rollback()
         assert count(session) == 0
+
+
+def as_args(n: int) -> Any:
+    return send_email.args(f"a{n}", n=n)
+
+
+def as_mapping(n: int) -> Any:
+    return {"n": n, "to": f"a{n}"}
+
+
+def of_one_source(n: int) -> Any:
+    return eager.args(f"a{n}", n=n)
+
+
+eager = send_email.options(priority=0)
+
+
+@pytest.mark.parametrize("row_of", [as_args, as_mapping, of_one_source])
+def test_rows_of_one_manner_go_in_by_one_json_text(
+    connection: sa.Connection, statements: list[str], row_of: Callable[[int], Any]
+) -> None:
+    given = enqueue_many(connection, send_email, [row_of(n) for n in range(450)])
+
+    assert [sql.count("jsonb_array_elements") for sql in statements] == [1]
+    stored = {row.id: row.args for row in connection.execute(sa.select(jobs.c.id, jobs.c.args))}
+    assert [stored[answer.id] for answer in given] == [{"to": f"a{n}", "n": n} for n in range(450)]
+
+
+def test_rows_of_any_length_up_to_the_limit_go_in(connection: sa.Connection) -> None:
+    rows: list[Any] = [{"to": "a" * 600_000}, {"to": r"six: \u0000"}, {"to": "b" * 600_000}, send_email.args("c" * 10)]
+
+    given = enqueue_many(connection, send_email, rows)
+
+    stored = {row.id: row.args for row in connection.execute(sa.select(jobs.c.id, jobs.c.args))}
+    assert [len(stored[answer.id]["to"]) for answer in given] == [600_000, 11, 600_000, 10]
+
+
+def test_a_bad_row_among_many_is_named(connection: sa.Connection, statements: list[str]) -> None:
+    rows = [{"to": "a"} if n != 333 else {"to": 5} for n in range(500)]
+    with pytest.raises(ArgsError, match=r"^rows\[333\]\.args\.to: expected str, got int 5$"):
+        enqueue_many(connection, send_email, rows)
+
+    assert statements == []
+
+
+def test_jobs_that_are_not_due_tell_nobody_also_in_bulk(
+    engine: sa.Engine, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notify._bucket, "_levels", {})
+    later = send_email.options(run_at=datetime(2130, 1, 1, tzinfo=UTC))
+    monkeypatch.setattr(type(later.effective()), "is_later", lambda *_: False)  # a clock that is a century ahead
+    with Listener.connect(database_url.replace("+psycopg", ""), autocommit=True) as listener:
+        listener.execute("LISTEN jobq")
+        with engine.begin() as connection:
+            enqueue_many(connection, later, [{"to": "a"}] * 3)
+            connection.execute(sa.text("NOTIFY jobq, 'end'"))
+        (first,) = listener.notifies(timeout=10, stop_after=1)
+
+    assert first.payload == "end"

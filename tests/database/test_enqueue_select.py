@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from psycopg import Connection as Listener
 from select_rows import AWARE, LATER, handler_of, stored
 from sqlalchemy import event
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, scoped_session, sessionmaker
 
 from jobq import notify
@@ -148,6 +149,20 @@ def test_args_over_the_limit_are_refused_as_by_enqueue(connection: sa.Connection
     with pytest.raises(ArgsError, match=r"args: more than 1,048,576 bytes of JSON, in 1 of the rows; nothing was"):
         enqueue_select(connection, send_email, long)
     assert stored(connection) == []
+
+
+@pytest.mark.parametrize(("numbers", "fit"), [(6, True), (7, True), (8, False)])
+def test_args_that_are_long_in_text_alone_are_measured_too(connection: sa.Connection, numbers: int, fit: bool) -> None:
+    """Of as many digits as there can be, 131 072, and 16 bytes in jsonb: what is near the size that is not measured."""
+    bare = kind("email.send", queue="email")
+    numbers_as_text = sa.literal("[" + ",".join(["1e131071"] * numbers) + "]", sa.Text)
+    longest = sa.cast(numbers_as_text, JSONB)
+
+    if fit:
+        assert enqueue_select(connection, bare, sa.select(longest.label("n"))) == 1
+    else:
+        with pytest.raises(ArgsError, match=r"args: more than 1,048,576 bytes of JSON"):
+            enqueue_select(connection, bare, sa.select(longest.label("n")))
 
 
 def test_a_bare_kind_takes_any_labels_and_values_as_jsonb_has_them(connection: sa.Connection) -> None:

@@ -124,7 +124,7 @@ def test_migrate_never_waits_long_behind_the_locks_of_others(empty_database_url:
     with connected(empty_database_url) as other:
         other.exec_driver_sql("CREATE SCHEMA jobq")  # not committed
         with pytest.raises(SchemaError, match="nothing is changed: other sessions held a lock") as refused:
-            migrate(empty_database_url, lock_timeout=PROMPT)
+            migrate(empty_database_url, lock_timeout=PROMPT, wait=PROMPT)
 
     assert refused.value.needed == "0001"
     assert migrate(empty_database_url).before is None

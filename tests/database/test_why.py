@@ -24,6 +24,8 @@ from jobq.store.claiming import LaneAsk, claim, claim_slots
 from jobq.tables import jobs, queues, slots
 from jobq_cli.app import run
 
+pytestmark = pytest.mark.duty("read")
+
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 CAPACITY = {Cause.IN_LINE, Cause.BUSY}  # who is first, and how much room there is, is not what a claim decides
 ERROR = {"attempt": 1, "at": "2026-01-02T03:04:05+00:00", "error": "shop.CardDeclined", "message": "no \x1b[31m"}

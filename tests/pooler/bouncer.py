@@ -29,6 +29,7 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = {size}
 max_client_conn = 200
+server_login_retry = 1
 """
 
 
@@ -38,14 +39,14 @@ def binary() -> str | None:
 
 
 @contextmanager
-def bouncer(server: sa.URL, *, port: int | None = None) -> Iterator[int]:
+def bouncer(server: sa.URL, *, port: int | None = None, size: int = POOL_SIZE) -> Iterator[int]:
     """The port of a PgBouncer in front of the server: a free one, if none is given."""
     program, account, port = binary(), server_account(), port or _free_port()
     assert program is not None
     with tempfile.TemporaryDirectory(prefix="jobq-pooler-") as folder:
         file = Path(folder, "pgbouncer.ini")
         parts = {"host": server.host, "port": server.port, "user": server.username, "password": server.password}
-        file.write_text(SETTINGS.format(**parts, own_port=port, size=POOL_SIZE))
+        file.write_text(SETTINGS.format(**parts, own_port=port, size=size))
         log = Path(folder, "log")
         if account is not None:  # it refuses to be run by root
             os.chown(folder, account.uid, account.gid)

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from worker_values import WORKER, Clock, claimed, held_of
+from worker_values import NOON, WORKER, Clock, claimed, held_of
 
 from jobq.worker.held import Held
 from jobq.worker.joblog import MOST_A_SECOND, JobLog, one_line
@@ -79,7 +79,7 @@ def test_the_outcome_of_a_job_without_a_text_is_its_word(log: JobLog, caplog: py
 
 
 def test_a_clock_that_was_set_back_gives_no_negative_wait(log: JobLog, caplog: pytest.LogCaptureFixture) -> None:
-    log.ended(one(waited=timedelta(seconds=-4)), "ok", None)
+    log.ended(one(claimed_at=NOON - timedelta(seconds=4)), "ok", None)
 
     assert vars(caplog.records[0])["wait"] == 0.0
 

@@ -150,3 +150,11 @@ def test_an_environment_without_a_database_gives_none() -> None:
 def test_a_malformed_url_in_the_environment_is_named_by_its_variable() -> None:
     with pytest.raises(OptionError, match=r"^DATABASE_URL: the database URL is malformed"):
         urls.from_environment({"DATABASE_URL": "postgres://u:sekret@h:x/db"})
+
+
+def test_options_of_the_url_go_before_the_limits_that_are_set_for_each_connection() -> None:
+    url = urls.normalize("postgresql://u@h/db?tcp_user_timeout=5000&application_name=shop")
+
+    given = urls.patient(url, "jobq")
+
+    assert given == {**urls.KEEPALIVE, "tcp_user_timeout": "5000", "application_name": "shop"}

@@ -8,6 +8,7 @@ from typing import Any
 from jobq.backoff import Exponential
 from jobq.model import Claimed
 from jobq.options import Settings
+from jobq.queue_settings import QueueSettings
 from jobq.worker.held import Held
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -36,11 +37,11 @@ def claimed(id_: int = 1, **values: Any) -> Claimed:
     row: dict[str, Any] = {
         "id": id_, "attempt": 1, "queue": "email", "kind": "email.send", "args": "{}", "priority": 1, "run_at": NOON,
         "failures": 0, "max_attempts": None, "meta": "{}", "created_at": NOON, "worker_id": WORKER,
-        "waited": timedelta(seconds=1.5),
+        "claimed_at": NOON + timedelta(seconds=1.5),
     }  # fmt: skip
     return Claimed(**{**row, **values})
 
 
 def held_of(job: Claimed, *, timeout: timedelta | None = None, started: float = 1_000.0) -> Held:
     """The job as a worker holds it."""
-    return Held(job, HandlerOf(), timeout=timeout, keep=None, max_attempts=5, started=started)
+    return Held(job, HandlerOf(), timeout=timeout, keep=None, max_attempts=5, queue=QueueSettings(), started=started)

@@ -31,10 +31,11 @@ NEVER = HOUR  # a poll interval so long that only a notification can start a job
 
 @dataclass
 class Bench:
-    """A migrated database, and the test's own connections to it."""
+    """A migrated database, and the test's own connections to it. `pooled_url`: the workers' way, with --pooler."""
 
     url: str
     engine: sa.Engine
+    pooled_url: str | None = None
 
     @contextmanager
     def connect(self) -> Iterator[sa.Connection]:
@@ -126,6 +127,8 @@ class Bench:
     @asynccontextmanager
     async def working(self, app: jobq.App, engine: Any = None, **options: Any) -> AsyncIterator[jobq.Worker]:
         """A worker at work in this process for as long as the block lasts, then stopped as by SIGTERM."""
+        if engine is None and self.pooled_url is not None:
+            engine, options = self.pooled_url, {"pooler": True, "listen_url": self.url, **options}
         worker = jobq.Worker(app, engine if engine is not None else self.url, **{**TINY, **options})
         with unwrapped():
             async with anyio.create_task_group() as group:

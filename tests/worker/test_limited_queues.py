@@ -71,6 +71,7 @@ async def test_a_fifo_queue_runs_one_job_at_a_time_in_order_on_several_workers(b
     assert taken(bench) == {"q": 0}
 
 
+@pytest.mark.duty("work")
 async def test_a_retried_job_keeps_its_place_and_the_others_wait_for_it(bench: Bench, app: jobq.App) -> None:
     running = Running()
     app.queue("q", fifo=True)
@@ -219,6 +220,7 @@ async def test_so_many_jobs_of_a_queue_run_at_a_time_in_the_fleet_and_no_more(be
     assert taken(bench) == {"q": 0}
 
 
+@pytest.mark.duty("work")
 async def test_a_failed_job_of_a_queue_that_is_not_fifo_waits_by_itself(bench: Bench, app: jobq.App) -> None:
     app.queue("q", concurrency=1)
 
@@ -338,6 +340,7 @@ async def test_a_claim_whose_answer_was_lost_leaves_no_slot_taken(
 
 
 @pytest.mark.parametrize("statement", ["finish_limited", "put_back"])
+@pytest.mark.duty("work")
 async def test_an_end_whose_answer_was_lost_frees_its_slot_once(
     bench: Bench, app: jobq.App, monkeypatch: pytest.MonkeyPatch, statement: str
 ) -> None:
@@ -364,6 +367,7 @@ async def test_an_end_whose_answer_was_lost_frees_its_slot_once(
     assert worker.stats().refused == 0
 
 
+@pytest.mark.duty("work")
 async def test_what_a_stopped_worker_gives_back_is_the_next_job_of_its_queue(bench: Bench, app: jobq.App) -> None:
     running, gate = Running(), Gate()
     app.queue("q", fifo=True)

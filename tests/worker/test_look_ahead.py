@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextvars import ContextVar
 from datetime import timedelta
 
 import anyio
@@ -12,13 +13,14 @@ from bench import HOUR, Bench, Effects, Gate, eventually
 
 import jobq
 from jobq.tables import jobs
-from jobq.worker import runner
+from jobq.worker import ahead
 from jobq.worker.guard import Guard
 from jobq.worker.lease import Lease
 
 pytestmark = pytest.mark.anyio
 QUICK = 200  # jobs that show the worker that jobs are quick
 SLOTS = 2
+TENANT: ContextVar[str] = ContextVar("tenant", default="of the worker")
 
 
 class Scene:
@@ -132,7 +134,7 @@ async def test_a_job_that_may_not_fail_once_more_never_waits(
     bench: Bench, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The death of its worker would make it dead before it has begun."""
-    monkeypatch.setattr(runner, "LONGEST_WAIT", HOUR.total_seconds())
+    monkeypatch.setattr(ahead, "LONGEST_WAIT", HOUR.total_seconds())
     bench.enqueue_many(scene.quick, QUICK)
     bench.enqueue_many(scene.slow.options(queue="default", priority=1, max_attempts=1), 50)
     async with bench.working(scene.app, concurrency=SLOTS) as worker:
@@ -220,3 +222,18 @@ async def test_nothing_is_claimed_ahead_where_a_dead_worker_makes_jobs_dead(benc
         assert worker.stats().held == SLOTS
         scene.gate.open()
         await bench.until_all_ended()
+
+
+async def test_what_a_handler_sets_in_its_context_never_reaches_the_next_job(bench: Bench, app: jobq.App) -> None:
+    seen: list[str] = []
+
+    @app.handler("tenant")
+    async def tenant() -> None:
+        seen.append(TENANT.get())
+        TENANT.set("of a job")
+
+    bench.enqueue_many(tenant, QUICK)
+    async with bench.working(app, concurrency=SLOTS) as worker:
+        await eventually(lambda: worker.stats().ok == QUICK, "the last job")
+
+    assert set(seen) == {"of the worker"}

@@ -21,7 +21,7 @@ import jobq
 from jobq.events import JobEnd
 from jobq.metrics import Collector
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.duty("work")]
 FRESH = timedelta(0)
 
 

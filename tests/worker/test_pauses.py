@@ -16,7 +16,7 @@ import jobq
 from jobq import State
 from jobq.tables import queues
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.duty("work")]
 SHORT = timedelta(seconds=1)  # longer than the looks that follow a notification
 
 

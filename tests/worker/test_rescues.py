@@ -12,7 +12,7 @@ from bench import Bench, Gate, assembly_of, eventually
 import jobq
 from jobq import State
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.duty("work")]
 
 
 async def test_f26_jobs_of_a_worker_whose_lease_ran_out_are_rescued(bench: Bench, app: jobq.App) -> None:

@@ -19,6 +19,13 @@ import jobq
 from jobq import State
 
 pytestmark = pytest.mark.anyio
+# The first two writes of an end are chosen as the victim: a sequence is not rolled back.
+VICTIM_AT_FIRST = [
+    "CREATE SEQUENCE tries",
+    "CREATE FUNCTION be_the_victim() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('tries') <= 2 THEN"
+    " RAISE 'deadlock detected' USING ERRCODE = '40P01'; END IF; RETURN NEW; END $$",
+    "CREATE TRIGGER victim BEFORE INSERT ON jobq.finished_jobs FOR EACH ROW EXECUTE FUNCTION be_the_victim()",
+]
 
 
 def cut_off(bench: Bench) -> int:
@@ -248,3 +255,18 @@ async def test_f36_a_transaction_that_a_handler_left_aborted_is_not_the_next_one
         "sqlalchemy.exc.InternalError",
         State.DONE,
     )
+
+
+async def test_f23_an_end_that_meets_a_deadlock_is_written_again(bench: Bench, app: jobq.App) -> None:
+    seen = Effects()
+    handler: Any = app.handler("k")(lambda: seen.add(jobq.current().job.id))
+    for statement in VICTIM_AT_FIRST:
+        bench.execute(statement)
+
+    async with bench.working(app):
+        ids = bench.enqueue_many(handler, 3)
+        jobs = [await bench.until(id_) for id_ in ids]
+
+    assert bench.execute("SELECT last_value FROM tries")[0][0] > 3
+    assert {(job.state, job.attempt, job.failures) for job in jobs} == {(State.DONE, 1, 0)}
+    assert sorted(seen.seen) == ids

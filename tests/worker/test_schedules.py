@@ -77,6 +77,7 @@ async def test_f41_two_workers_fire_each_tick_once(
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
+@pytest.mark.duty("work")
 async def test_a_tick_starts_its_job_without_any_poll(bench: Bench, app: jobq.App) -> None:
     effects = Effects()
 
@@ -135,6 +136,7 @@ async def test_a8_two_versions_of_a_schedule_say_so_and_go_on(bench: Bench, capl
     assert len(set(ticks(bench, "s"))) == fates(bench, "s")[0]
 
 
+@pytest.mark.duty("work")
 async def test_after_a_downtime_the_last_tick_is_fired_and_the_others_count_as_missed(
     bench: Bench, app: jobq.App
 ) -> None:
@@ -294,6 +296,7 @@ async def test_a_predicates_minutes_are_fired(bench: Bench, app: jobq.App) -> No
     assert len(asked) == len(set(asked)), "a minute was asked about twice"
 
 
+@pytest.mark.duty("work")
 async def test_a_row_that_is_deleted_by_hand_is_written_again(bench: Bench, app: jobq.App) -> None:
     app.schedule(EVERY_SECOND, app.handler("k")(lambda: None))
 
@@ -344,7 +347,7 @@ async def test_f38_a_host_whose_clock_is_an_hour_off_works_as_any_other(
     effects = Effects()
     handler: Any = app.handler("k", max_attempts=2, retry=lambda failures, error: SECOND)(failing_once(effects))
     app.schedule(EVERY_SECOND, app.handler("periodic")(lambda: None))
-    monkeypatch.setattr("jobq.producer.datetime", Shifted)  # the one place that looks at this clock: whom to wake
+    monkeypatch.setattr("jobq.preparing.datetime", Shifted)  # the one place that looks at this clock: whom to wake
 
     async with bench.working(app):
         id_ = bench.enqueue(handler)

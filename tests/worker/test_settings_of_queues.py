@@ -15,7 +15,7 @@ from test_limited_queues import Running
 import jobq
 from jobq.tables import queues
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.duty("work")]
 
 
 @pytest.fixture(autouse=True)

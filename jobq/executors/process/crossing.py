@@ -17,19 +17,18 @@ from jobq.verdict import Ended
 LONGEST_TEXT = 1_000_000  # the settler cuts what it stores much shorter; this bounds what crosses
 MOST_CLASSES = 50
 MOST_ATTRIBUTES = 50
+TIMES = ("run_at", "created_at", "claimed_at")
 OUTCOMES: dict[str, type[Outcome]] = {kind.word: kind for kind in (Ok, Fail, Skip)}
 
 
 def job_to_wire(job: Claimed) -> Message:
     """A claimed row."""
     row = job._asdict()
-    times = {name: row[name].isoformat() for name in ("run_at", "created_at")}
-    return {**row, **times, "waited": job.waited.total_seconds()}
+    return {**row, **{name: row[name].isoformat() for name in TIMES}}
 
 
 def job_from_wire(row: Message) -> Claimed:
-    times = {name: datetime.fromisoformat(row[name]) for name in ("run_at", "created_at")}
-    return Claimed(**{**row, **times, "waited": timedelta(seconds=row["waited"])})
+    return Claimed(**{**row, **{name: datetime.fromisoformat(row[name]) for name in TIMES}})
 
 
 def end_to_wire(ended: Ended) -> Message:

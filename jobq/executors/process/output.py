@@ -7,6 +7,7 @@ import logging
 import os
 
 from jobq.executors.process.wire import Message
+from jobq.masking import mask
 from jobq.model import Claimed
 
 logger = logging.getLogger("jobq.output")
@@ -99,7 +100,7 @@ class Output:
         self._log(logging.INFO, line[:LONGEST_LINE].decode(errors="replace").rstrip("\r"))
 
     def _log(self, level: int, text: str) -> None:
-        logger.log(level, "%s%s", self._prefix(), text, extra=self._fields())
+        logger.log(level, "%s%s", self._prefix(), mask(text), extra=self._fields())
 
     def _prefix(self) -> str:
         return f"{self._who}: " if self._job is None else f"job {self._job.id} ({self._job.kind}): "

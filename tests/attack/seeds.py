@@ -1,0 +1,126 @@
+"""Faults to be planted into a worker's process, which an attack has to find. Nothing of the product knows of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+
+import jobq
+from jobq.statements import claim, lease
+from jobq.store import ending, leasing, rescuing
+from jobq.worker.lease import Lease
+
+ONE_STATEMENT = """
+WITH lost AS (DELETE FROM jobq.workers WHERE lease_until < now() RETURNING id)
+UPDATE jobq.jobs SET worker_id = NULL, failures = failures + 1,
+       errors = errors || jsonb_build_object('error', 'WorkerLost', 'attempt', attempt)
+ WHERE worker_id IN (SELECT id FROM lost)
+"""
+END = """
+WITH gone AS (DELETE FROM jobq.jobs WHERE id = %s RETURNING *)
+INSERT INTO jobq.finished_jobs (id, queue, kind, args, priority, run_at, attempt, failures, max_attempts, unique_key,
+       worker_id, attempted_at, created_at, callsite, meta, errors, state, outcome, finished_at, expires_at)
+SELECT gone.*, 'done', %s::text, now(), now() + interval '1 hour' FROM gone RETURNING id
+"""
+
+
+def plant(seed: str) -> None:
+    """The faults that are asked for, by commas."""
+    for name in filter(None, seed.split(",")):
+        SEEDS[name]()
+
+
+def end_now(url: str) -> None:
+    """Completion before the effect's commit."""
+    job = jobq.current().job
+    with psycopg.connect(url) as connection:
+        connection.execute(END, [job.id, f"ok: {job.attempt}"])
+
+
+def mark_points(reach: Callable[[str], None], at_work: Callable[[str], None]) -> None:
+    """Points inside of the worker; `at_work` counts once a job has begun."""
+    leasing.beat = _then(leasing.beat, lambda alive: at_work("after a beat"))
+    rescuing.rescue = _then(rescuing.rescue, lambda rescue: rescue.jobs and reach("inside a rescue"))
+
+
+def _then(function: Callable[..., Any], act: Callable[[Any], object]) -> Any:
+    @wraps(function)
+    def both(*args: Any, **kwargs: Any) -> Any:
+        answer = function(*args, **kwargs)
+        act(answer)
+        return answer
+
+    return both
+
+
+def _no_fence() -> None:
+    """Ends are written by the job's id alone."""
+
+    def finish_done(connection: sa.Connection, done: Any, **_: Any) -> set[int]:
+        return {id_ for each in done for id_ in _end(connection, each[0], each[2])}
+
+    def finish(connection: sa.Connection, endings: Any) -> set[int]:
+        return {id_ for each in endings for id_ in _end(connection, each.fence.id, each.outcome)}
+
+    ending.finish_done = finish_done
+    ending.finish = finish
+
+
+def _end(connection: sa.Connection, id_: int, outcome: str | None) -> list[int]:
+    return list(connection.exec_driver_sql(END, (id_, outcome)).scalars())
+
+
+def _one_statement_rescue() -> None:
+    def rescue(connection: sa.Connection, **_: Any) -> rescuing.Rescue:
+        connection.exec_driver_sql(ONE_STATEMENT)
+        return rescuing.Rescue()
+
+    rescuing.rescue = rescue
+
+
+def _no_reconcile() -> None:
+    leasing.reconcile = lambda *_, **__: []
+
+
+def _rescue_waits_for_locks() -> None:
+    """Without SKIP LOCKED."""
+    usual = sa.Select.with_for_update
+    sa.Select.with_for_update = lambda self, **_: usual(self)
+    for statement in (lease.take_back, lease.delete_lost_workers):
+        statement.cache_clear()
+        statement()
+    sa.Select.with_for_update = usual
+
+
+def _rescue_without_end() -> None:
+    """Whatever max_attempts says."""
+    rescuing._is_dead = lambda row: False
+    rescuing._bury = lambda *_: None
+
+
+def _due_by_own_clock() -> None:
+    """By the clock of the worker's machine."""
+    now = sa.bindparam("own_now", callable_=time.time, type_=sa.Double)
+    claim.is_due = lambda table: (table.c.run_at <= sa.func.to_timestamp(now), table.c.worker_id.is_(None))
+    claim.claim.cache_clear()
+
+
+def _lease_by_wall_clock() -> None:
+    Lease.__init__.__defaults__ = (time.time,)
+
+
+SEEDS: dict[str, Callable[[], None]] = {
+    "no_fence": _no_fence,
+    "one_statement_rescue": _one_statement_rescue,
+    "no_reconcile": _no_reconcile,
+    "rescue_waits_for_locks": _rescue_waits_for_locks,
+    "rescue_without_end": _rescue_without_end,
+    "due_by_own_clock": _due_by_own_clock,
+    "lease_by_wall_clock": _lease_by_wall_clock,
+    "early_end": lambda: None,  # the application asks for it by itself
+}

@@ -1,0 +1,46 @@
+"""Attack 2: SIGSTOP past the lease, then SIGCONT."""
+
+from __future__ import annotations
+
+import pytest
+from arena import Arena
+from audited import history
+from freezing import Freezing, LateWrites, refused
+from lengths import length
+from staged_kills import killed_in_a_rescue
+from tally import tally
+
+ROUNDS = length(ci=4, chaos=20, long=500)
+
+
+def test_every_late_write_is_refused_and_counted_and_the_dead_are_rescued_meanwhile(arena: Arena) -> None:
+    attack = LateWrites(arena)
+    found = attack.run()
+
+    counted = attack.counted()
+    refused = sum(number for number, _ in counted)
+    tally("A2 late writes", frozen=5, kills=1, refused=refused, violations=len(found))
+    assert found == []
+    assert counted == [(1, 0), (1, 0), (0, 1), (0, 1)]
+    assert attack.said() == [1, 1, 0, 0]
+
+
+def test_a_worker_that_stands_still_in_a_rescue_holds_up_nobody(arena: Arena) -> None:
+    found = killed_in_a_rescue(arena, how="SIGSTOP")
+
+    tally("A2 frozen in a rescue", frozen=1, kills=1, violations=len(found))
+    assert found == []
+
+
+@pytest.mark.timeout(60 + ROUNDS * 20)
+def test_workers_frozen_under_load_cost_no_guarantee(arena: Arena) -> None:
+    attack = Freezing(arena, ROUNDS, jobs=ROUNDS * 320)
+    members = attack.run()
+    found = arena.violations()
+
+    late = refused(members)
+    tally("A2 freezes", frozen=2 * ROUNDS, rescues=arena.count("rescued"), refused=late, violations=len(found))
+    print(f"{history(arena.board)}; {attack.worn_out} workers ended, with threads that did not stop in time")
+    assert found == []
+    assert arena.count("rescued") >= ROUNDS, "the freezes met nothing"
+    assert late >= 1, "no write came late"
