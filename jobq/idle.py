@@ -16,7 +16,7 @@ Ended = Callable[[Any], bool]
 class IdleConnections:
     """In autocommit. To take one from the engine's pool and give it back costs as much as a statement; so they stay.
 
-    At most `size` are out or idle here: so many are what the engine's pool has, and all who use it ask here for a place.
+    At most `size` are out or idle here, as many as the engine's pool has, and all who use that ask here for a place.
     """
 
     def __init__(self, engine: AsyncEngine, size: int, *, has_ended: Ended) -> None:

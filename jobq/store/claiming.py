@@ -41,7 +41,7 @@ class Claim:
     """
 
     now: datetime
-    jobs: Sequence[Claimed]
+    jobs: tuple[Claimed, ...]
     next_at: datetime | None = None
 
 
@@ -65,7 +65,7 @@ def claim(
     if len({(job.queue, job.priority) for job in jobs}) > 1:
         order = {(lane.queue, lane.priority): n for n, lane in enumerate(lanes)}
         jobs.sort(key=lambda job: order[job.lane])
-    return Claim(rows[0][NOW], jobs, rows[0][NEXT_AT])
+    return Claim(rows[0][NOW], tuple(jobs), rows[0][NEXT_AT])
 
 
 def claim_slots(
@@ -86,7 +86,7 @@ def claim_slots(
     rows = raw_rows(connection, statement, binds)
     jobs = _claimed(rows, in_order=in_order)
     jobs.sort(key=lambda job: (queues.index(job.queue), job.priority, job.run_at, job.id))
-    return Claim(rows[0][NOW], jobs, rows[0][NEXT_AT])
+    return Claim(rows[0][NOW], tuple(jobs), rows[0][NEXT_AT])
 
 
 def _claimed(rows: Sequence[tuple[Any, ...]], *, in_order: bool = False) -> list[Claimed]:

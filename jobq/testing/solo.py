@@ -172,7 +172,7 @@ class Solo:
             told = [PublishedQueue(name, each.weight, each.fifo, each.concurrency) for name, each in declared.items()]
             leasing.publish(self._connection, (), told)
 
-    def _claim(self, queue: str, priority: int, fifo: bool | None) -> Sequence[Claimed]:
+    def _claim(self, queue: str, priority: int, fifo: bool | None) -> tuple[Claimed, ...]:
         """One job of a lane, if it may be had; `fifo` None: the queue has no limit."""
         common: dict[str, Any] = {"worker_id": self._worker_id, "kinds": self._kinds, "most": 1}
         if fifo is None:

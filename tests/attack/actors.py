@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from jobq import admin
 from jobq.model import State
 from jobq.store.claiming import LaneAsk, claim
-from jobq.store.ending import Done, Ending, Fence, finish_done, give_back, put_back
+from jobq.store.ending import Ending, Fence, finish_done, give_back, put_back
 from jobq.store.leasing import beat, leave, reconcile
 from jobq.store.rescuing import rescue
 from jobq.tables import finished_jobs, jobs, workers
@@ -50,7 +50,7 @@ def _rescue(connection: sa.Connection, id_: int) -> bool:
 
 
 def _complete(connection: sa.Connection, id_: int) -> bool:
-    return bool(finish_done(connection, [Done(id_, 1, None)], worker_id=HOLDER, keep=timedelta(days=1)))
+    return finish_done(connection, [id_], [1], [None], worker_id=HOLDER, keep=timedelta(days=1)) is None
 
 
 def _put_back(connection: sa.Connection, id_: int) -> bool:
@@ -107,8 +107,6 @@ SCENES = {
     "due": Scene("pending", is_lost=False),
     "due, its former holder lost": Scene("pending", is_lost=True),
     "running": Scene("running", is_lost=False),
-    "running, its holder lost": Scene("running", is_lost=True),
-    "running for the last time, its holder lost": Scene("running", is_lost=True, max_attempts=1),
     "done": Scene("done", is_lost=False),
 }
 

@@ -1,4 +1,4 @@
-"""Two acts at once on real connections: one stops before a statement of its own, or before its COMMIT, for the other."""
+"""Two acts at once on real connections: one stops before a statement, or before its COMMIT, for the other."""
 
 from __future__ import annotations
 
@@ -80,9 +80,10 @@ class Stage:
         other = self._begin(1, second, id_, gates[1])
         self.waited += self._until_still(other, gates[1], 1)
         gates[0].go_on.set()
-        ended = [one.result(PATIENCE)]
+        gates[0].reached.clear()
+        self.waited += self._until_still(one, gates[0], 0)  # it may wait for the other, which is left open
         gates[1].go_on.set()
-        ended.append(other.result(PATIENCE))
+        ended = [one.result(PATIENCE), other.result(PATIENCE)]
         self.played += 1
         for violation in self._judge(id_, allowed, ended):
             where = f"{second!r} {'open ' if is_left_open else ''}before {stop_at} of {first!r}; {scene}"

@@ -61,8 +61,8 @@ def _then(function: Callable[..., Any], act: Callable[[Any], object]) -> Any:
 def _no_fence() -> None:
     """Ends are written by the job's id alone."""
 
-    def finish_done(connection: sa.Connection, done: Any, **_: Any) -> set[int]:
-        return {id_ for each in done for id_ in _end(connection, each[0], each[2])}
+    def finish_done(connection: sa.Connection, ids: Any, _attempts: Any, outcomes: Any, **_: Any) -> set[int]:
+        return {each for id_, text in zip(ids, outcomes, strict=True) for each in _end(connection, id_, text)}
 
     def finish(connection: sa.Connection, endings: Any) -> set[int]:
         return {id_ for each in endings for id_ in _end(connection, each.fence.id, each.outcome)}

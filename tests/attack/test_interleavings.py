@@ -1,4 +1,4 @@
-"""Every order of two acts on one job, on real SQL: the outcome is that of one after the other, and no guarantee breaks."""
+"""Every order of two acts on one job, on real SQL: the end is that of one after the other, and no guarantee breaks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def journaled(engine: sa.Engine) -> sa.Engine:
     return engine
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("scene", ["due", "running", "done"])
 def test_two_acts_at_once_are_as_one_after_the_other(journaled: sa.Engine, scene: str) -> None:
     acts = length(ci=ACTS, chaos={**ACTS, **MORE_ACTS}, long={**ACTS, **MORE_ACTS})
 

@@ -72,7 +72,8 @@ def kill_one_that_holds_jobs(board: Board, fleet: Fleet) -> bool:
     """
     living = fleet.living
     while found := [row for row in board.rows(HELD_AND_BEGUN) if row.pid in living or row.pid is None]:
-        for victim in [living[row.pid] for row in found if row.held >= HELD and row.begun == row.held][:1]:
+        of_workers = [row for row in found if row.pid is not None]  # the others wait, some of them rescued
+        for victim in [living[row.pid] for row in of_workers if row.held >= HELD and row.begun == row.held][:1]:
             victim.freeze()
             if is_to_be_killed(board, victim):
                 victim.kill()

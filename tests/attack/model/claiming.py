@@ -61,11 +61,11 @@ def answer(world: World, rules: Rules, w: int) -> Iterator[Step]:
                 lost = without(worker, hold)._replace(unsure=2)
                 after = world.with_worker(w, lost)._replace(faults=world.faults - 1)
                 yield Step(f"the answer to worker {w}'s claim of job {hold.job} is lost", after)
-    if world.faults and worker.mode == "up" and not worker.unsure and not worker.late:
-        if not any(hold.phase == "sent" for hold in worker.holds):
-            late = worker._replace(unsure=2, late=True)
-            after = world.with_worker(w, late)._replace(faults=world.faults - 1)
-            yield Step(f"worker {w}'s claim is not answered, and may still be executed", after)
+    is_quiet = worker.mode == "up" and not worker.unsure and not worker.late
+    if world.faults and is_quiet and not any(hold.phase == "sent" for hold in worker.holds):
+        late = worker._replace(unsure=2, late=True)
+        after = world.with_worker(w, late)._replace(faults=world.faults - 1)
+        yield Step(f"worker {w}'s claim is not answered, and may still be executed", after)
 
 
 def reconcile(world: World, rules: Rules, w: int) -> Iterator[Step]:

@@ -91,7 +91,8 @@ def work_left(world: World, rules: Rules, w: int) -> Iterator[Step]:
     for hold in worker.holds:
         if hold.phase == "work left" and worker.mode == "up":
             after = world.with_worker(w, without(worker, hold))
-            yield Step(f"worker {w} commits the work", after.with_job(hold.job, world.jobs[hold.job]._replace(worked=True)))
+            worked = world.jobs[hold.job]._replace(worked=True)
+            yield Step(f"worker {w} commits the work", after.with_job(hold.job, worked))
 
 
 def give_back(world: World, rules: Rules, w: int) -> Iterator[Step]:
@@ -106,6 +107,8 @@ def give_back(world: World, rules: Rules, w: int) -> Iterator[Step]:
             yield Step(f"worker {w} has lost job {hold.job}", world.with_worker(w, without(worker, hold)))
             continue
         freed = world.jobs[hold.job]._replace(owner=NOBODY)
-        after = claim_is_over(world, hold.job).with_job(hold.job, freed)._replace(past=world.jobs if rules.relaxed else None)
+        after = claim_is_over(world, hold.job).with_job(hold.job, freed)
+        after = after._replace(past=world.jobs if rules.relaxed else None)
         mine = next(each for each in after.workers[w].holds if _is(each, hold))
-        yield Step(f"worker {w} gives job {hold.job} back", after.with_worker(w, without(after.workers[w], mine)), wrote=hold)
+        after = after.with_worker(w, without(after.workers[w], mine))
+        yield Step(f"worker {w} gives job {hold.job} back", after, wrote=hold)

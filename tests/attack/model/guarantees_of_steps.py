@@ -14,9 +14,9 @@ def broken_by(before: World, step: Step, rules: Rules) -> str | None:
         return "G6"
     after = step.after
     for j, (old, new) in enumerate(zip(before.jobs, after.jobs, strict=True)):
-        if old.place in ENDED and (new.place, new.attempt) != (old.place, old.attempt) and "crash" not in step.name:
-            if "by hand" not in step.name:
-                return "G3"
+        has_changed = old.place in ENDED and (new.place, new.attempt) != (old.place, old.attempt)
+        if has_changed and "crash" not in step.name and "by hand" not in step.name:
+            return "G3"
         if (new.place == "open" and new.failures >= rules.max_attempts) or new.failures > rules.max_attempts:
             return "G7"
         if new.place == "done" and not new.worked and not _work_left(after, j):
@@ -33,7 +33,8 @@ def _work_left(world: World, j: int) -> bool:
 
 def _overlap(world: World, j: int) -> bool:
     """Whether two handlers of a job run, and nothing excuses it."""
-    running = [hold for worker in world.workers for hold in worker.holds if hold.job == j and hold.phase in ("run", "open")]
+    holds = [hold for worker in world.workers for hold in worker.holds if hold.job == j]
+    running = [hold for hold in holds if hold.phase in ("run", "open")]
     return len(running) > 1 and sum(not hold.excused for hold in running) > 1
 
 

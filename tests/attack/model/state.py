@@ -77,7 +77,7 @@ class World(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What happens, and the world after it. `wrote`: the claim whose write the fence let pass; `took`: a row claimed."""
+    """What happens, and the world after it. `wrote`: the claim whose write the fence let by; `took`: a row claimed."""
 
     name: str
     after: World
@@ -101,20 +101,13 @@ def claim_is_over(world: World, j: int, *, excused: bool = False) -> World:
     """Whatever process believes to have this job, its claim has ended. `excused`: an operator has ended it."""
     workers = tuple(
         worker._replace(
-            holds=tuple(
-                sorted(
-                    _over(hold, excused) if hold.job == j and hold.true else hold
-                    for hold in worker.holds
-                )
-            )
+            holds=tuple(sorted(_over(hold, excused) if hold.job == j and hold.true else hold for hold in worker.holds))
         )
         if any(hold.job == j and hold.true for hold in worker.holds)
         else worker
         for worker in world.workers
     )
     return world._replace(workers=workers)
-
-
 
 
 def _over(hold: Hold, excused: bool) -> Hold:
