@@ -35,8 +35,16 @@ def start_of(unit: str, at: Any) -> sa.ColumnElement[Any]:
 
 @cache
 def prepare() -> sa.Executable:
-    """For the transaction: the index of finished_at is read by bitmap alone, which the worker's connections avoid."""
-    return sa.select(sa.func.set_config(sa.literal_column("'enable_bitmapscan'"), sa.literal_column("'on'"), sa.true()))
+    """For the transaction: the index of finished_at is read by bitmap alone, which the worker's connections avoid.
+
+    And no other scan: the index of `recent` ends in finished_at, and the planner may read it from end to end for that.
+    """
+    switches = {"enable_bitmapscan": "on", "enable_indexscan": "off"}
+    return sa.select(*[sa.func.set_config(_text(name), _text(value), sa.true()) for name, value in switches.items()])
+
+
+def _text(value: str) -> sa.ColumnElement[str]:
+    return sa.literal_column(f"'{value}'")
 
 
 @cache
