@@ -18,6 +18,7 @@ from jobq.errors import WorkerError
 from jobq.faults import spoils_connection
 from jobq.idle import IdleConnections
 from jobq.pooler import use_local_settings
+from jobq.session_settings import session_settings
 from jobq.source import Source
 
 P = ParamSpec("P")
@@ -186,11 +187,12 @@ def _set_for_session(dbapi_connection: Any, pid: int, settings: dict[str, str]) 
     Raises: WorkerError.
     """
     settings = {**settings, "default_transaction_isolation": "read committed"}  # of statements in autocommit
-    asked = "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(settings)) + " WHERE pg_backend_pid() = %s"
+    more, parameters = session_settings()
+    asked = f"SELECT {', '.join(['set_config(%s, %s, false)'] * len(settings))}, {more} WHERE pg_backend_pid() = %s"
     was_autocommit = dbapi_connection.autocommit
     dbapi_connection.autocommit = True  # one round trip, not three: the network may be slow
     cursor = dbapi_connection.cursor()
-    cursor.execute(asked, [*[part for pair in settings.items() for part in pair], pid])
+    cursor.execute(asked, [*[part for pair in settings.items() for part in pair], *parameters, pid])
     is_set = cursor.fetchone() is not None
     cursor.close()
     dbapi_connection.autocommit = was_autocommit

@@ -32,7 +32,7 @@ class IdleConnections:
         try:
             while self._idle:
                 connection, since = self._idle.pop()
-                if since >= self._doubtful_until and not await self._is_dead(connection):
+                if since >= self._doubtful_until and not self._is_dead(connection):
                     return connection
                 await connection.invalidate()
                 await close(connection)
@@ -61,8 +61,9 @@ class IdleConnections:
         """What has been idle since before now is not trusted any more."""
         self._doubtful_until = monotonic()
 
-    async def _is_dead(self, connection: AsyncConnection) -> bool:
-        return self._has_ended((await connection.get_raw_connection()).driver_connection)
+    def _is_dead(self, connection: AsyncConnection) -> bool:
+        sync = connection.sync_connection
+        return sync is None or self._has_ended(sync.connection.driver_connection)
 
     async def let_go(self) -> None:
         """Give all of them to the engine's pool."""

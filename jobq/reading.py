@@ -25,7 +25,7 @@ def job_of(row: Mapping[Any, Any]) -> Job:
         "errors": failures_of(row.get("errors"), otherwise_at=row["created_at"]),
         "progress": progress_of(meta.get(PROGRESS) or parsed(row.get(PROGRESS))),
         "checkpoint": found if isinstance(found := meta.get(CHECKPOINT), dict) else None,
-        "result": parsed(row.get("result")),
+        "result": value_of(row.get("result")),
     }
     return Job(**{**row, **decoded, "state": State(row["state"])})
 
@@ -52,13 +52,17 @@ def span_of(value: Any) -> timedelta | None:
 
 
 def object_of(text: str | None) -> dict[str, Any] | None:
-    """The JSON object, None for what no enqueue would have taken: jsonb holds longer numbers and deeper nesting.
+    """The JSON object, None for what no enqueue would have taken."""
+    value = value_of(text)
+    return value if isinstance(value, dict) else None
 
-    How deep Python itself reads differs from version to version.
+
+def value_of(text: str | None) -> Any:
+    """The JSON value, None for what jobq would not have written: jsonb holds longer numbers and deeper nesting.
+
+    How deep Python itself reads, and goes into what it has read, differs from version to version.
     """
     value = parsed(text)
-    if not isinstance(value, dict):
-        return None
     try:
         if text is not None and may_be_deep(text):
             inspect_tree(value)
@@ -71,7 +75,7 @@ def failures_of(text: str | None, *, otherwise_at: datetime) -> tuple[Failure, .
     """The failed attempts that a row keeps; one that is not as jobq writes it is shown as it stands."""
     if text is None:
         return ()
-    value = parsed(text)
+    value = value_of(text)
     entries = value if isinstance(value, list) else [text]
     return tuple(_failure(entry, otherwise_at) for entry in entries)
 

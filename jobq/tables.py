@@ -158,6 +158,7 @@ kinds = sa.Table(
     sa.Column("on_interrupt", sa.Text, nullable=False, server_default=sa.text("'retry'")),
     sa.Column("priority", sa.SmallInteger, nullable=False, server_default=sa.text("1")),
     sa.Column("unique_names", sa.Text),  # which args derive a unique key: by commas, empty for all, NULL for no key
+    sa.Column("secrets", sa.Text),  # which args are not to be shown: by commas, NULL for none
     sa.Column("updated_at", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
     sa.CheckConstraint("on_interrupt IN ('retry', 'fail')", name="kinds_on_interrupt_check"),
 )

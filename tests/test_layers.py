@@ -23,7 +23,7 @@ LAYERS = [
     "jobq.outcomes jobq.reports",
     "jobq.context",
     "jobq.backoff jobq.callsite jobq.embedded jobq.events jobq.fairness"
-    " jobq.faults jobq.histogram jobq.keys jobq.outgoing jobq.pausing jobq.pooler jobq.readings"
+    " jobq.faults jobq.histogram jobq.session_settings jobq.keys jobq.outgoing jobq.pausing jobq.pooler jobq.readings"
     " jobq.report jobq.retention jobq.spans jobq.tables jobq.urls",
     "jobq.bind jobq.checks jobq.diagnosis jobq.notify jobq.reading jobq.refusals jobq.source"
     " jobq.tally jobq.throttle jobq.verdict",
@@ -37,7 +37,7 @@ LAYERS = [
     "jobq.idle",
     "jobq_migrations",
     "jobq.admin jobq.bulk jobq.checking jobq.cleaner jobq.database jobq.explain jobq.grants jobq.lookup jobq.overview"
-    " jobq.producer jobq.queueing jobq.scheduling jobq.schema jobq.selection",
+    " jobq.producer jobq.queueing jobq.scheduling jobq.schema jobq.selection jobq.showing",
     "jobq.executors jobq.inspection jobq.waiting",
     "jobq.worker",
     "jobq.child",

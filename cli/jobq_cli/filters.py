@@ -78,18 +78,19 @@ class Filters:
             *([has_error(table, self.error)] if self.error is not None else []),
         ]
 
-    def described(self, states: Collection[State]) -> str:
-        """As one would say it: `state dead, queue email, older 2h`."""
-        return ", ".join([f"state {' or '.join(sorted(states))}", *self._each()])
+    def described(self, states: Collection[State], *, secrets: Collection[str] = ()) -> str:
+        """As one would say it: `state dead, queue email, older 2h`; without the values of the arguments `secrets`."""
+        return ", ".join([f"state {' or '.join(sorted(states))}", *self._each(secrets)])
 
-    def _each(self) -> Iterator[str]:
+    def _each(self, secrets: Collection[str]) -> Iterator[str]:
         for name in (each.name for each in fields(self)):
             value = getattr(self, name)
             for one in value if isinstance(value, list) else [value] if value is not None else []:
-                yield f"{name} {span(one) if isinstance(one, timedelta) else _shown(name, one)}"
+                yield f"{name} {span(one) if isinstance(one, timedelta) else _shown(name, one, secrets)}"
 
 
-def _shown(name: str, value: str) -> str:
+def _shown(name: str, value: str, secrets: Collection[str]) -> str:
     """What stands under a secret key is in no log."""
     path = value.partition("=")[0]
-    return f"{path}={MASK}" if name == "arg" and any(map(is_secret, path.split("."))) else value
+    steps = path.split(".")
+    return f"{path}={MASK}" if name == "arg" and (steps[0] in secrets or any(map(is_secret, steps))) else value

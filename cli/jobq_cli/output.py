@@ -19,12 +19,16 @@ LONGEST_TABLE = 1_000  # rows: a terminal's table is laid out as a whole
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[T]):
-    """A column: its cells are made printable here. `shrinks`: cut with an ellipsis where a terminal is narrow."""
+    """A column: its cells are made printable here.
+
+    `shrinks`: cut with an ellipsis where a terminal is narrow; `wraps`, too: continued in the next line instead.
+    """
 
     title: str
     cell: Callable[[T], str]
     right: bool = False
     shrinks: bool = False
+    wraps: bool = False
     style: Callable[[T], str] = lambda record: ""
 
 
@@ -87,7 +91,8 @@ def _print_rich(records: Sequence[T], columns: Sequence[Column[T]], title: str) 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, len(GAP) - 1, 0, 0))
     for column, width in zip(columns, widths, strict=True):
         side: Any = "right" if column.right else "left"
-        table.add_column(column.title, justify=side, width=width, no_wrap=True, overflow="ellipsis")
+        overflow: Any = "fold" if column.wraps else "ellipsis"
+        table.add_column(column.title, justify=side, width=width, no_wrap=not column.wraps, overflow=overflow)
     for row in rows:
         table.add_row(*row)
     if title:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 import typer
 
-from jobq import bulk
+from jobq import bulk, showing
 from jobq.bulk import Extent
 from jobq.model import State
 from jobq.refusals import Refusal, Repaired
@@ -95,13 +95,15 @@ class Repair:
     def _in_bulk(self, connection: sa.Connection, filters: Filters, manner: Manner) -> None:
         predicates = filters.where(self.table, self.states)
         extent = bulk.extent(connection, self.table, predicates)
+        secrets = showing.published_secrets(connection, filters.kind)
         connection.rollback()  # nobody waits for an answer with a transaction open
         course = Course()
         if not manner.dry_run:
             if extent.matched:
                 self._ask(extent.matched, yes=manner.yes)
             chunks = bulk.in_chunks(connection, self.table, predicates, self.change, upto=extent.highest)
-            with self._audited(filters, extent, course), progress(extent.matched, chunk=bulk.CHUNK) as advance:
+            which = filters.described(self.states, secrets=secrets)
+            with self._audited(which, extent, course), progress(extent.matched, chunk=bulk.CHUNK) as advance:
                 for repaired in chunks:
                     advance(course.add(repaired))
         self._summarize(extent.matched, course, manner)
@@ -116,13 +118,12 @@ class Repair:
             raise Failed("nothing was changed")
 
     @contextmanager
-    def _audited(self, filters: Filters, extent: Extent, course: Course) -> Iterator[None]:
+    def _audited(self, which: str, extent: Extent, course: Course) -> Iterator[None]:
         """Also what was changed before a failure or Ctrl-C: each chunk is committed by itself."""
         try:
             yield
         finally:
             if extent.matched:
-                which = filters.described(self.states)
                 record(self.past, which=which, changed=course.changed, matched=extent.matched)
 
     def _summarize(self, matched: int, course: Course, manner: Manner) -> None:

@@ -33,7 +33,7 @@ def _is_due(facts: Facts) -> bool:
 
 def _is_later_in_order(facts: Facts) -> bool:
     """Whether its queue is FIFO and another job comes first: what holds that one up is told with it."""
-    return facts.queue.fifo and facts.head is not None and facts.head.id != facts.job.id and _is_due(facts)
+    return facts.queue.fifo and facts.head is not None and facts.head.id != facts.job.id
 
 
 def _able(facts: Facts) -> list[WorkerFacts]:

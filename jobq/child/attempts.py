@@ -20,8 +20,8 @@ from jobq.model import Claimed
 from jobq.queue_settings import QueueSettings
 from jobq.registry import App
 from jobq.verdict import Ended
+from jobq.worker.handler_engines import HandlerEngines
 from jobq.worker.held import Held, held_of
-from jobq.worker.transactions import HandlerEngines
 
 UNSAID = QueueSettings()
 

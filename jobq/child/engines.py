@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from jobq.child.parent import Parent
 from jobq.executors.process.wire import Message
 from jobq.source import Source
-from jobq.worker.transactions import HandlerEngines
+from jobq.worker.handler_engines import HandlerEngines
 
 
 def _nothing() -> dict[str, Any]:

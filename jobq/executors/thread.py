@@ -8,7 +8,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from queue import SimpleQueue
 from typing import Any
 
@@ -16,6 +16,7 @@ from jobq.context import enter
 from jobq.executors.base import Call, enter_all
 from jobq.executors.limits import ThreadLimits
 from jobq.executors.mailbox import Mailbox, Work
+from jobq.executors.patience import awake_timeout
 from jobq.executors.sessions import leave_none_open, note_sessions, watch_sessions
 from jobq.verdict import Ended, check_value
 
@@ -62,15 +63,23 @@ class ThreadExecutor:
         try:
             return await work.future
         except asyncio.CancelledError:
-            self._left_behind[job.id] = job.queue  # until it has ended, see _deliver
             work.future = asyncio.get_running_loop().create_future()
-            await asyncio.wait([work.future], timeout=PATIENCE_SECONDS)
+            await self._be_patient(work)
             raise  # whatever it returned: one that was told to stop may have left its work half done
 
     async def close(self) -> None:
         for _ in range(self._threads):
             self._bell.put(False)
         self._threads = 0
+
+    async def _be_patient(self, work: Work) -> None:
+        try:
+            with suppress(TimeoutError):
+                async with awake_timeout(PATIENCE_SECONDS):
+                    await asyncio.wait([work.future])
+        finally:
+            if not work.future.done():
+                self._left_behind[work.job.id] = work.job.queue  # until it has ended, see _deliver
 
     async def _wait(self, call: Call, queue: str) -> None:
         if call.attempt is not None:

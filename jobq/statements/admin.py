@@ -13,7 +13,7 @@ from jobq.statements.binds import BIGINTS, TEXTS, ZERO, param
 from jobq.statements.choose import Predicate, column, onto, table_for
 from jobq.statements.keep import kept
 from jobq.statements.notify import told, told_of_taken
-from jobq.tables import all_jobs, finished_jobs, jobs, leader, workers
+from jobq.tables import all_jobs, finished_jobs, jobs, kinds, leader, workers
 
 # Read as text and decoded job by job: one row that Python cannot parse must not break the reading of the others.
 AS_TEXT = frozenset({"args", "meta", "errors", "result"})
@@ -39,6 +39,13 @@ def read_brief(predicates: Sequence[Predicate], limit: int | None, *, oldest_fir
     brief = _matching(predicates, frozenset(), limit, oldest_first=oldest_first)
     meta = column(table_for(predicates), "meta")
     return brief.add_columns(sa.cast(meta[sa.literal_column("'progress'", sa.Text)], sa.Text).label("progress"))
+
+
+@cache
+def secrets() -> sa.Executable:
+    """What workers say of the secret arguments of kinds, by commas. Bind: kind, NULL for all of them."""
+    kind = sa.func.coalesce(param("kind", sa.Text), kinds.c.kind)
+    return sa.select(kinds.c.secrets).where(kinds.c.kind == kind, kinds.c.secrets.is_not(None))
 
 
 def extent(table: sa.Table, predicates: Sequence[Predicate]) -> sa.Executable:

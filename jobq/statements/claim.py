@@ -114,25 +114,3 @@ def _due_in(lane: sa.Subquery) -> sa.FromClause:
         .correlate(lane)
         .lateral("due")
     )
-
-
-@cache
-def queues_with_jobs() -> sa.Executable:
-    """Every queue that has a row in `jobs`, by jumping through the index from one to the next."""
-    first = sa.select(jobs.c.queue).order_by(jobs.c.queue).limit(1).subquery()
-    found = sa.select(first.c.queue).cte("found", recursive=True)
-    following = sa.select(sa.func.min(jobs.c.queue)).where(jobs.c.queue > found.c.queue).scalar_subquery()
-    found = found.union_all(sa.select(following).where(found.c.queue.is_not(None)))
-    return sa.select(found.c.queue).where(found.c.queue.is_not(None))
-
-
-@cache
-def queue_settings() -> sa.Executable:
-    """What the fleet's queues are set to."""
-    return sa.select(queues.c.name, queues.c.weight, queues.c.fifo, queues.c.concurrency)
-
-
-@cache
-def live_workers() -> sa.Executable:
-    """How many workers hold a lease."""
-    return sa.select(sa.func.count()).select_from(workers).where(workers.c.lease_until > sa.func.now())

@@ -193,9 +193,12 @@ def give_back() -> sa.Executable:
 
 @cache
 def give_back_unknown() -> sa.Executable:
-    """Make pending what carries this worker's id and is not among `ids`: a claim whose answer was lost."""
-    unknown = jobs.c.id != sa.all_(param("ids", BIGINTS))
-    given = sa.update(jobs).where(jobs.c.worker_id == param("me", sa.BigInteger), unknown).values(worker_id=sa.null())
+    """Make pending what carries this worker's id and is not among `ids` in that attempt: a claim's answer was lost.
+
+    Binds: me, ids (ascending), attempts.
+    """
+    mine = held("me")
+    given = sa.update(jobs).where(mine[-1], sa.not_(sa.and_(*mine[:-1]))).values(worker_id=sa.null())
     return given.returning(jobs.c.id, jobs.c.queue, jobs.c.priority, jobs.c.run_at)
 
 

@@ -66,7 +66,8 @@ def leave() -> sa.Executable:
 def publish_kind() -> sa.Executable:
     """What a worker's handler says, for rescue, for producers in SQL and for answers; written only where it differs.
 
-    Binds: kind, queue, priority, max_attempts, timeout, keep (intervals or NULL), on_interrupt, unique_names (or NULL).
+    Binds: kind, queue, priority, max_attempts, timeout, keep (intervals or NULL), on_interrupt, unique_names, secrets
+    (or NULL).
     """
     values: dict[str, Any] = {c.name: param(c.name, c.type) for c in kinds.c if c.name != "updated_at"}
     insert = pg.insert(kinds).values(**values)
@@ -105,18 +106,24 @@ def delete_lost_workers() -> sa.Executable:
     Nobody is declared dead within a lease's time after the server started or the rescuer's own connection came back:
     an outage longer than the lease must not kill the fleet's jobs.
     """
-    now = sa.func.now()
-    lost = (
-        sa.select(workers.c.id)
-        .where(
-            workers.c.lease_until < now,
-            workers.c.lease < now - sa.func.pg_postmaster_start_time(),
-            workers.c.lease < seconds("connected_seconds"),
-        )
-        .with_for_update(skip_locked=True)
-    )
+    lost = sa.select(workers.c.id).where(*_is_lost()).with_for_update(skip_locked=True)
     chosen = workers.c.id == sa.any_(sa.func.array(lost.scalar_subquery()))
     return sa.delete(workers).where(chosen).returning(workers.c.id, workers.c.name)
+
+
+@cache
+def lost_workers() -> sa.Executable:
+    """How many workers are lost. Locks nothing. Binds: as of delete_lost_workers."""
+    return sa.select(sa.func.count()).select_from(workers).where(*_is_lost())
+
+
+def _is_lost() -> tuple[sa.ColumnElement[bool], ...]:
+    now = sa.func.now()
+    return (
+        workers.c.lease_until < now,
+        workers.c.lease < now - sa.func.pg_postmaster_start_time(),
+        workers.c.lease < seconds("connected_seconds"),
+    )
 
 
 @cache

@@ -70,7 +70,7 @@ def release_slots() -> sa.Executable:
 
 
 @cache
-def make_slots() -> sa.Executable:
+def make_slots() -> postgresql.Insert:
     """The slots that limits ask for and that are not there. None is deleted: beyond a limit it is not given out."""
     number = sa.func.generate_series(sa.literal_column("1"), limit_of()).table_valued("n").render_derived(name="number")
     there = sa.exists().where(slots.c.queue == queues.c.name, slots.c.n == number.c.n)

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from jobq.model import Claimed
 from jobq.statements import claim as statements
 from jobq.statements import slot_claims
-from jobq.statements import slots as slot_statements
-from jobq.store.rows import raw_rows
+from jobq.statements import survey as survey_statements
+from jobq.store.rows import integers, raw_rows, times
 
 NOW, NEXT_AT, ID = 0, 1, 2  # places in the rows of every claim; from ID on as in statements.CLAIMED
 SLOT = ID + len(statements.CLAIMED_NAMES)
@@ -54,10 +54,10 @@ def claim(
         "kinds": list(kinds),
         "n": most,
         "queues": [lane.queue for lane in lanes],
-        "priorities": [lane.priority for lane in lanes],
-        "run_ats": [lane.run_at for lane in lanes],
-        "ids": [lane.id for lane in lanes],
-        "limits": [lane.limit for lane in lanes],
+        "priorities": integers([lane.priority for lane in lanes]),
+        "run_ats": times([lane.run_at for lane in lanes]),
+        "ids": integers([lane.id for lane in lanes]),
+        "limits": integers([lane.limit for lane in lanes]),
     }
     rows = raw_rows(connection, statements.claim(), binds)
     jobs = _claimed(rows)
@@ -129,8 +129,8 @@ class Survey:
 
 
 def survey(connection: sa.Connection) -> Survey:
-    """Short reads, each by an index or of a small table; and the slots that a new limit asks for are made."""
-    connection.execute(slot_statements.make_slots())
-    queues = frozenset(connection.execute(statements.queues_with_jobs()).scalars())
-    settings = tuple(QueueRow(*row) for row in connection.execute(statements.queue_settings()))
-    return Survey(queues, settings, connection.execute(statements.live_workers()).scalar_one())
+    """One look; it also makes the slots that a new limit asks for. In autocommit."""
+    rows = connection.execute(survey_statements.survey()).all()
+    found = [row for row in rows if row.name is not None]
+    settings = [QueueRow(row.name, row.weight, row.fifo, row.concurrency) for row in found if row.is_set]
+    return Survey(frozenset(row.name for row in found if row.has_jobs), tuple(settings), rows[0].live_workers)

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from jobq.model import Position, State
 from jobq.statements import finish as statements
 from jobq.statements import slots as slot_statements
-from jobq.store.rows import raw_rows
+from jobq.store.rows import integers, raw_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ def finish_done(
     """
     binds = {
         "worker_id": worker_id,
-        "ids": _text_of(ids),
-        "attempts": _text_of(attempts),
+        "ids": integers(ids),
+        "attempts": integers(attempts),
         "outcomes": outcomes if any(outcomes) else None,
         "keep": keep.total_seconds(),
     }
@@ -139,11 +139,15 @@ def give_back(connection: sa.Connection, fences: Iterable[Fence], *, channel: st
 
 
 def give_back_unknown(
-    connection: sa.Connection, *, worker_id: int, held: Iterable[int], channel: str | None
+    connection: sa.Connection, *, worker_id: int, held: Iterable[Fence], channel: str | None
 ) -> list[Position]:
-    """Make pending what a claim with a lost answer has taken: all of this worker's jobs but those `held`."""
-    known = list(held)
-    rows = connection.execute(statements.give_back_unknown(), {"me": worker_id, "ids": known}).all()
+    """Make pending what a claim with a lost answer has taken: all of this worker's jobs but those `held`.
+
+    By id and attempt: what was taken from a handler that still runs may have been claimed anew.
+    """
+    known = sorted((fence.id, fence.attempt) for fence in held)
+    binds = {"me": worker_id, "ids": [id_ for id_, _ in known], "attempts": [attempt for _, attempt in known]}
+    rows = connection.execute(statements.give_back_unknown(), binds).all()
     positions = [Position(row.queue, row.priority, row.run_at) for row in rows]
     announce(connection, positions, channel=channel)
     return positions
@@ -181,10 +185,6 @@ def announce(connection: sa.Connection, positions: Iterable[Position], *, channe
             "run_ats": [position.run_at for position in told],
         }
         connection.execute(statements.announce(), binds)
-
-
-def _text_of(numbers: Sequence[int]) -> str:
-    return "{" + ",".join(map(str, numbers)) + "}"
 
 
 def _ends(ordered: Sequence[Ending]) -> dict[str, object]:

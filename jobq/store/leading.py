@@ -22,10 +22,14 @@ class Office:
         return {"me": self.worker_id, "the_term": self.term}
 
 
+def taken_for(connection: sa.Connection) -> float:
+    """For how many seconds the office is taken if its holder does not renew it; 0: it is free. In autocommit."""
+    left = connection.execute(statements.look()).scalar_one_or_none()
+    return max(0.0, left or 0.0)
+
+
 def campaign(connection: sa.Connection, worker_id: int, lease: timedelta) -> Office | None:
     """Take the office if nobody is in it. In autocommit."""
-    if connection.execute(statements.look()).first() is not None:
-        return None
     binds = {"me": worker_id, "lease_seconds": lease.total_seconds()}
     row = connection.execute(statements.take(), binds).first()
     return None if row is None else Office(worker_id, row.term)

@@ -46,6 +46,7 @@ class Published:
     on_interrupt: str
     priority: int = 1
     unique_names: str | None = None  # what derives a unique key: as the bind of that name in statements/enqueue.py
+    secrets: str | None = None  # which arguments are not to be shown: by commas, None for none
 
     @classmethod
     def of(cls, handler: Handler[..., Any]) -> Published:
@@ -60,6 +61,7 @@ class Published:
             on_interrupt=settings.on_interrupt,
             priority=settings.priority,
             unique_names=settings.as_options().unique_names,
+            secrets=",".join(sorted(handler.secrets)) or None,
         )
 
 
@@ -133,7 +135,7 @@ def reconcile(
     connection: sa.Connection,
     *,
     worker_id: int,
-    held: Iterable[int],
+    held: Iterable[Fence],
     channel: str | None,
     kept_slots: Iterable[int] = (),
 ) -> list[Position]:
@@ -145,7 +147,8 @@ def reconcile(
     known = list(held)
     connection.execute(statements.lock_own_row(), {"me": worker_id})
     given = give_back_unknown(connection, worker_id=worker_id, held=known, channel=channel)
-    connection.execute(slot_statements.free_unknown(), {"me": worker_id, "ids": [*known, *kept_slots]})
+    kept = [*(fence.id for fence in known), *kept_slots]
+    connection.execute(slot_statements.free_unknown(), {"me": worker_id, "ids": kept})
     return given
 
 

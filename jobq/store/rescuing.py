@@ -35,6 +35,12 @@ class Rescue:
     is_complete: bool = True
 
 
+def lost_workers(connection: sa.Connection, *, connected_for: timedelta) -> int:
+    """How many workers a rescue would delete: at a glance, locking nothing. Jobs of workers without a row it misses."""
+    binds = {"connected_seconds": connected_for.total_seconds()}
+    return int(connection.execute(statements.lost_workers(), binds).scalar_one())
+
+
 def rescue(
     connection: sa.Connection, *, connected_for: timedelta, look_everywhere: bool, channel: str | None
 ) -> Rescue:

@@ -8,12 +8,13 @@ from collections.abc import Coroutine, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from jobq import admin
+from jobq import admin, showing
 from jobq.bind import AsyncBind, Bind, connection_of, needs_bind, over
 from jobq.codec import encode_untyped
 from jobq.codec.form import Misfit
 from jobq.errors import ArgsError
 from jobq.handlers import Args, Handler, Kind, needs_kind
+from jobq.masking import masked
 from jobq.model import Job
 from jobq.tables import jobs
 
@@ -101,7 +102,7 @@ class _Wanted:
         )
 
     def __str__(self) -> str:
-        args = self._given if self._whole is None else self._whole
+        args = masked(dict(self._given) if self._whole is None else self._whole, self.handler.secrets)
         said = [f"{name}={value!r}" for name, value in args.items()]
         said += [f"queue {self._queue}"] if self._queue is not None else []
         said += [f"run_at {self._run_at}"] if self._run_at is not None else []
@@ -113,11 +114,17 @@ def _demand(bind: Bind, wanted: _Wanted) -> list[Job]:
     found = [job for job in _waiting(bind, wanted.handler) if wanted.fits(job)]
     if len(found) != wanted.count:
         others = _waiting(bind, None)
-        lines = [f"  {job.id}: {job.kind} {job.args} in queue {job.queue}, run_at {job.run_at}" for job in others]
-        shown = lines[:SHOWN] + ([f"  and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else [])
-        there = "\n".join(["what waits:", *shown]) if lines else "nothing waits"
+        lines = [_line(bind, wanted.handler, job) for job in others[:SHOWN]]
+        shown = [*lines, *([f"  and {len(others) - SHOWN} more"] if len(others) > SHOWN else [])]
+        there = "\n".join(["what waits:", *shown]) if others else "nothing waits"
         raise AssertionError(f"{_jobs(wanted.count)} of {wanted} expected, there are {len(found)}; {there}")
     return found
+
+
+def _line(bind: Bind, handler: Kind[...], job: Job) -> str:
+    """Tests are logged too. What a handler at hand calls secret need not have been published."""
+    secrets = showing.secrets_of(bind, job) | (handler.secrets if job.kind == handler.kind else frozenset())
+    return f"  {job.id}: {job.kind} {masked(job.args, secrets)} in queue {job.queue}, run_at {job.run_at}"
 
 
 def _waiting(bind: Bind, handler: Kind[...] | None) -> list[Job]:

@@ -22,6 +22,9 @@ class JoinedSessions:
     def session(self) -> Session:
         return Session(self._connection, join_transaction_mode="create_savepoint")
 
+    def expect_end(self, connection: sa.Connection) -> None:
+        """What is committed is a savepoint: no end of the connection is to be feared."""
+
     def async_session(self, **options: Any) -> AsyncSession:
         options = {"join_transaction_mode": "create_savepoint", **options}
         if self._connection.dialect.is_async:

@@ -17,6 +17,7 @@ from jobq.worker.claimer import Claimer
 from jobq.worker.completer import Completer
 from jobq.worker.groups import Groups, groups_of, places_of
 from jobq.worker.guard import Guard
+from jobq.worker.handler_engines import HandlerEngines
 from jobq.worker.heartbeat import Events, Heartbeat, database_for
 from jobq.worker.held import HeldJobs, Stop
 from jobq.worker.keeper import SlotKeeper
@@ -33,11 +34,12 @@ from jobq.worker.reporter import Reporter
 from jobq.worker.rescuer import Rescuer
 from jobq.worker.runner import Runner
 from jobq.worker.scheduler import Scheduler
+from jobq.worker.session_watch import SessionWatch
 from jobq.worker.settler import Settler
 from jobq.worker.stats import Counters
 from jobq.worker.surveyor import Surveyor
 from jobq.worker.threads import ThreadRoom
-from jobq.worker.transactions import HandlerEngines, Transactions
+from jobq.worker.transactions import Transactions
 from jobq.worker.wear import Wear
 
 OWN_POOL = 4  # claims, completions, rescue, survey, the leader's work; heartbeat and listener have one each besides
@@ -109,6 +111,7 @@ class Assembly:
         self.election = Election(self.database, self.link, self.lease, name=name, stop=self.stop.close)
         self.maintainer = Maintainer(self.database, self.link, self.election, stop=self.stop.close)
         self.scheduler = Scheduler(self.database, self.link, setting.app.schedules, stop=self.stop.close)
+        self.session_watch = SessionWatch(self.database, self.link, self.engines, stop=self.stop.close)
         self.listener = self._listener(setting)
         self.heartbeat = self._heartbeat(setting)
         self.guard = Guard(self.lease, lost=self._lease_lost, stop=self.stop.close)
@@ -182,6 +185,7 @@ class Assembly:
             self.counters,
             interval=setting.options.rescue_interval,
             channel=setting.source.channel,
+            is_leader=lambda: self.election.office is not None,
             stop=self.stop.close,
         )
 

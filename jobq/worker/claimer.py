@@ -60,7 +60,7 @@ class Claimer:
         poll_interval: timedelta,
         stop: anyio.Event,
     ) -> None:
-        self.is_unclear = False  # a claim's answer was lost: jobs may carry our id that we do not know of
+        self.is_unclear = False  # a claim's answer was lost, and nothing has been reconciled since
         self.has_looked = False  # a claim, or a look that found no room for one, has succeeded
         self._behind_since: float | None = None
         self._database = database
@@ -84,6 +84,11 @@ class Claimer:
         self._again_at: float | None = None  # once more, a lease after a reconcile
         self._sweep_at = 0.0
         self._reopens_at = math.inf  # when the next paused queue is so no longer
+
+    @property
+    def may_have_unknown(self) -> bool:
+        """Jobs may carry our id that we do not know of: a claim that was not answered may come late."""
+        return self.is_unclear or self._again_at is not None
 
     @property
     def behind_for(self) -> timedelta:

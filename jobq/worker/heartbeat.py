@@ -15,12 +15,13 @@ from datetime import timedelta
 import sqlalchemy.exc as sa_exc
 
 from jobq.database import STATEMENT_LIMIT, Database
+from jobq.executors.patience import AwakeClock
 from jobq.faults import can_wait_out, is_connection_failure
 from jobq.source import Source
 from jobq.store import leasing as store
 from jobq.store.ending import Fence
 from jobq.worker.exiting import end_process
-from jobq.worker.held import HeldJobs
+from jobq.worker.held import Held, HeldJobs
 from jobq.worker.lease import Lease
 from jobq.worker.link import Link
 from jobq.worker.loops import with_jitter
@@ -56,7 +57,9 @@ class Heartbeat:
         self._events = events
         self._stall = stall
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._turned_at = lease.clock()
+        self._awake = AwakeClock(lease.clock, most=lease.length.total_seconds() / 3)
+        self._turned_at = 0.0
+        self._overdue: dict[Held, float] = {}  # since when, as `_awake` shows it
         self._left_behind = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -64,7 +67,7 @@ class Heartbeat:
     def start(self) -> None:
         """Begin to beat, from the thread of the loop."""
         self._loop = asyncio.get_running_loop()
-        self._turned_at = self._lease.clock()
+        self._turned_at = self._awake.look()
         self._thread = threading.Thread(target=self.run, name="jobq-heartbeat", daemon=True)
         self._thread.start()
 
@@ -115,18 +118,27 @@ class Heartbeat:
         return interval
 
     def _watch_loop(self) -> None:
-        """End the process when its loop no longer turns: its jobs would be kept from everybody for ever."""
-        self._tell(self._turned)
-        now = self._lease.clock()
+        """End the process when its loop no longer turns: its jobs would be kept from everybody for ever.
+
+        Where the whole process stood still the loop had no time either: that hardly counts.
+        """
+        now = self._awake.look()
         stands_for = now - self._turned_at
+        self._tell(self._turned)
         if stands_for > self._stall.total_seconds():
             self._end_process(f"the event loop has not turned for {stands_for:.0f} s (a handler blocks it)")
-        if overdue := self._held.overdue(now, OVERDUE):
-            job = overdue[0].job
-            self._end_process(f"job {job.id} ({job.kind}) is 60 s past its timeout and cannot be stopped")
+        self._watch_jobs(now)
+
+    def _watch_jobs(self, now: float) -> None:
+        overdue = self._held.overdue(self._lease.clock())
+        self._overdue = {held: self._overdue.get(held, now) for held in overdue}
+        for held, since in self._overdue.items():
+            if now - since > OVERDUE.total_seconds():
+                job = held.job
+                self._end_process(f"job {job.id} ({job.kind}) is 60 s past its timeout and cannot be stopped")
 
     def _turned(self) -> None:
-        self._turned_at = self._lease.clock()
+        self._turned_at = self._awake.seconds
         self._left_behind = self._events.left_behind()
 
     def _end_process(self, reason: str) -> None:

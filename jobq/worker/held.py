@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from jobq.context import Context, CurrentJob, view_of
+from jobq.executors.patience import AwakeTimer
 from jobq.model import Claimed
 from jobq.queue_settings import QueueSettings
 from jobq.reading import span_of
@@ -57,7 +58,7 @@ class Held:
     has_transaction: bool = field(default=False, init=False)
     completing: bool = field(default=False, init=False)
     waits: bool = field(default=False, init=False)
-    timers: tuple[asyncio.TimerHandle, ...] = field(default=(), init=False)
+    timers: tuple[asyncio.TimerHandle | AwakeTimer, ...] = field(default=(), init=False)
 
     @property
     def view(self) -> CurrentJob:
@@ -144,11 +145,10 @@ class HeldJobs:
         """What is held under this id of the worker."""
         return [held.fence for held in list(self._jobs.values()) if held.job.worker_id == worker_id]
 
-    def overdue(self, now: float, by: timedelta) -> list[Held]:
-        """Jobs that nothing has settled although they are past their own timeout by that much."""
-        limit = now - by.total_seconds()
+    def overdue(self, now: float) -> list[Held]:
+        """Jobs that nothing has settled although they are past their own timeout."""
         jobs = list(self._jobs.values())
-        return [held for held in jobs if not held.settled and held.deadline is not None and held.deadline < limit]
+        return [held for held in jobs if not held.settled and held.deadline is not None and held.deadline < now]
 
 
 def _own_options(job: Claimed) -> tuple[timedelta | None, timedelta | None]:

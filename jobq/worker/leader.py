@@ -23,13 +23,15 @@ from jobq.worker.unserved import UnservedKinds
 
 logger = logging.getLogger("jobq.worker")
 TERM_LEASE = timedelta(seconds=10)  # with LOOK: a leader that was killed is followed within 12 s
-RENEW = timedelta(seconds=3)
+RENEW = timedelta(seconds=4)  # sent within 5.1 s, and when that fails again within 2 s, as often as it takes
+ASK = timedelta(seconds=3)  # with LOOK: a leader that has left is followed within 5 s
 LOOK = timedelta(seconds=1)
 MAINTAIN = timedelta(seconds=30)
+FORGET = timedelta(minutes=10)  # sums are kept for days
 
 
 class Election:
-    """Looks every second whether the office is free, takes it, and renews it every 3 s."""
+    """Asks every 3 s whether the office is free, and when the lease of who is in it is over; takes it; renews it."""
 
     def __init__(self, database: Database, link: Link, lease: Lease, *, name: str, stop: anyio.Event) -> None:
         self._database = database
@@ -39,6 +41,7 @@ class Election:
         self._stop = stop
         self._office: Office | None = None
         self._renewed_at = 0.0  # when the last good renewal was sent
+        self._ask_at = 0.0  # before, there is no need to ask whether the office is free
 
     @property
     def office(self) -> Office | None:
@@ -52,23 +55,30 @@ class Election:
         await every(LOOK, self.run_once, service="leader", link=self._link, stop=self._stop)
 
     async def run_once(self) -> None:
-        """Campaign, or renew when it is time."""
-        sent_at, office = monotonic(), self.office
-        if office is None:
-            await self._campaign(sent_at)
-        elif sent_at - self._renewed_at >= RENEW.total_seconds():
-            await self._renew(office, sent_at)
+        """Campaign, or renew, when it is time."""
+        if (office := self.office) is None:
+            if monotonic() >= self._ask_at:
+                await self._campaign()
+        elif monotonic() - self._renewed_at >= RENEW.total_seconds():
+            await self._renew(office)
 
-    async def _campaign(self, sent_at: float) -> None:
-        worker_id = self._lease.worker_id
-        if worker_id is None:
+    async def _campaign(self) -> None:
+        if (worker_id := self._lease.worker_id) is None or not await self._is_free():
             return
+        sent_at = monotonic()
         self._office = await self._database.run(leading.campaign, worker_id, TERM_LEASE)
         if self._office is not None:
             self._renewed_at = sent_at
             logger.info("worker %s is the leader, in term %d", self._name, self._office.term)
 
-    async def _renew(self, office: Office, sent_at: float) -> None:
+    async def _is_free(self) -> bool:
+        asked_at = monotonic()
+        left = await self._database.run(leading.taken_for)
+        self._ask_at = asked_at + min(left, ASK.total_seconds())
+        return left == 0
+
+    async def _renew(self, office: Office) -> None:
+        sent_at = monotonic()
         if await self._database.run(leading.renew, office, TERM_LEASE):
             self._renewed_at = sent_at
         else:
@@ -87,6 +97,7 @@ class Maintainer:
         self._unserved = UnservedKinds(database)
         self._term: int | None = None  # in which the last round was
         self._next_at = 0.0
+        self._forget_at = 0.0
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
@@ -103,7 +114,7 @@ class Maintainer:
         """One round; how many jobs were deleted. In this order: what is deleted has been counted."""
         await self._sum_up(office)
         deleted = await self._clean(office)
-        await self._database.run(cleaning.delete_old_sums, office)
+        await self._forget(office)
         if deleted:
             logger.info("deleted %d jobs that were kept for their time", deleted)
         await self._unserved.run_once()
@@ -114,6 +125,12 @@ class Maintainer:
             summed = await self._database.transaction(leading.sum_up, office)
             if summed.is_last:
                 return
+
+    async def _forget(self, office: Office) -> None:
+        """Sums that have been kept for their time."""
+        if monotonic() >= self._forget_at:
+            await self._database.run(cleaning.delete_old_sums, office)
+            self._forget_at = monotonic() + FORGET.total_seconds()
 
     async def _clean(self, office: Office) -> int:
         """A pause between two chunks as long as the chunk took: nobody has to wait for the disk behind this."""

@@ -77,7 +77,7 @@ class Membership:
         return await self._database.transaction(
             store.reconcile,
             worker_id=worker_id,
-            held=self._held.ids(),
+            held=self._held.fences(worker_id),
             channel=self._channel,
             kept_slots=self._keeper.ids,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
 
@@ -17,14 +18,15 @@ from jobq.worker.loops import every
 from jobq.worker.stats import Counters
 
 logger = logging.getLogger("jobq.worker")
-LOOK_EVERYWHERE = timedelta(minutes=5)
-LONG = timedelta(days=3650).total_seconds()
+LOOK_EVERYWHERE = timedelta(minutes=5)  # the leader
+LONG = timedelta(days=3650)
 
 
 class Rescuer:
     """Takes back the jobs whose worker's lease ran out: to pending, or to dead when no attempt is left.
 
-    Run by every worker: what one pass holds locked the others step over.
+    Run by every worker: what one pass holds locked the others step over. A glance that locks nothing comes first. Jobs
+    of workers without a row are looked for at a worker's start, after a pass with gaps, and by the leader every 5 min.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Rescuer:
         *,
         interval: timedelta,
         channel: str,
+        is_leader: Callable[[], bool],
         stop: anyio.Event,
     ) -> None:
         self._database = database
@@ -42,9 +45,10 @@ class Rescuer:
         self._counters = counters
         self._interval = interval
         self._channel = channel
+        self._is_leader = is_leader
         self._stop = stop
         self._connected_at: float | None = None  # None: never been away
-        self._look_from = 0.0  # look for lost ids everywhere from this moment on: at start, and after a pass with gaps
+        self._look_from = 0.0  # when the leader looks everywhere; 0: at once, whoever it is
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
@@ -52,20 +56,22 @@ class Rescuer:
 
     async def run_once(self) -> Rescue:
         """One pass."""
-        everywhere = monotonic() >= self._look_from
-        connected_for = LONG if self._connected_at is None else monotonic() - self._connected_at
+        look_from, connected_at = self._look_from, self._connected_at
+        connected_for = LONG if connected_at is None else timedelta(seconds=monotonic() - connected_at)
         self._look_from, self._connected_at = 0.0, monotonic()  # as they are after a pass that fails
-        rescue = await self._database.transaction(
-            store.rescue,
-            connected_for=timedelta(seconds=connected_for),
-            look_everywhere=everywhere,
-            channel=self._channel,
-        )
-        self._connected_at = None if connected_for == LONG else monotonic() - connected_for
+        lost = await self._database.run(store.lost_workers, connected_for=connected_for)
+        everywhere = not look_from or (monotonic() >= look_from and self._is_leader())
+        rescue = await self._rescue(connected_for, everywhere) if lost or everywhere else Rescue()
+        self._connected_at = None if connected_at is None else monotonic() - connected_for.total_seconds()
         if rescue.is_complete:
-            self._look_from = monotonic() + LOOK_EVERYWHERE.total_seconds()
+            self._look_from = monotonic() + LOOK_EVERYWHERE.total_seconds() if everywhere else look_from
         self._say(rescue)
         return rescue
+
+    async def _rescue(self, connected_for: timedelta, everywhere: bool) -> Rescue:
+        return await self._database.transaction(
+            store.rescue, connected_for=connected_for, look_everywhere=everywhere, channel=self._channel
+        )
 
     def _say(self, rescue: Rescue) -> None:
         if rescue.lost_workers:

@@ -14,6 +14,7 @@ import anyio
 
 from jobq.context import Transaction
 from jobq.executors import Call, Executor
+from jobq.executors.patience import AwakeTimer
 from jobq.model import Claimed, State
 from jobq.queue_settings import QueueSettings
 from jobq.store.ending import Ending, Fence
@@ -157,7 +158,7 @@ class Runner:
                 held.context.lose()
         held.task.cancel()
         held.task.add_done_callback(lambda _: self._settle(held, _cancelled()))  # it may end before its first step
-        self._after(held, PATIENCE_SECONDS, self._leave_behind, held)
+        held.timers += (AwakeTimer(PATIENCE_SECONDS, self._leave_behind, held),)
 
     def stop_all(self, reason: Stop) -> None:
         """Tell every job to stop; what only waits for a slot is given back by whoever leaves."""

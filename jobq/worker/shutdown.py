@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import timedelta
 
 import anyio
 
+from jobq.executors.patience import awake_timeout
 from jobq.faults import can_wait_out, said_briefly
 from jobq.worker.assembly import Assembly, Setting
 from jobq.worker.held import Stop
@@ -47,19 +49,20 @@ async def drain(assembly: Assembly, grace: timedelta) -> None:
 async def stop_handlers(assembly: Assembly) -> None:
     """What still runs is cancelled; its jobs stay held, to be given back."""
     assembly.runner.stop_all(Stop.SHUTDOWN)
-    with anyio.move_on_after(STOP_SECONDS):
-        await assembly.runner.ended()
+    with suppress(TimeoutError):
+        async with awake_timeout(STOP_SECONDS):
+            await assembly.runner.ended()
 
 
 async def leave(assembly: Assembly) -> None:
     """The last write: give back what is held. If it fails, that is said and counted, and the lease runs out."""
     assembly.heartbeat.stop()
     assembly.loop_watch.stop()
-    held, is_unclear = len(assembly.held), assembly.claimer.is_unclear
+    held, may_be_more = len(assembly.held), assembly.claimer.may_have_unknown
     problem = "no answer in time"
     with anyio.move_on_after(LEAVE_SECONDS):
         try:
-            given = await assembly.membership.leave(everything=is_unclear)
+            given = await assembly.membership.leave(everything=may_be_more)
         except Exception as error:
             if not can_wait_out(error):
                 raise
@@ -68,7 +71,7 @@ async def leave(assembly: Assembly) -> None:
             assembly.counters.given_back += given
             logger.info("worker left; jobs given back: %d", given)
             return
-    assembly.counters.not_given_back += held + is_unclear
+    assembly.counters.not_given_back += held + may_be_more
     logger.warning("could not leave (%s): %d jobs wait until the lease runs out", problem, held)
 
 

@@ -11,18 +11,18 @@ from typing import Any, Protocol
 
 import anyio
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Session
 
 from jobq.context import Transaction
-from jobq.database import Database, async_engine, sync_engine
+from jobq.database import Database
 from jobq.errors import ContextError, LeaseLostError
 from jobq.faults import can_wait_out, is_connection_failure
 from jobq.model import State
 from jobq.retention import kept_for
-from jobq.source import Source
 from jobq.store import ending as store
 from jobq.store.ending import Ending
+from jobq.worker.handler_engines import HandlerEngines
 from jobq.worker.held import TAKEN, Held
 
 
@@ -33,43 +33,8 @@ class Sessions(Protocol):
 
     def async_session(self) -> AsyncSession: ...
 
-
-class HandlerEngines:
-    """Engines for the transactions of handlers, made when first used: with the server's own settings."""
-
-    def __init__(self, source: Source, *, name: str, size: int) -> None:
-        self._source = source
-        self._name = name
-        # A handler must not pay for a connection that died while it was idle.
-        self._options: dict[str, Any] = {"pool_size": size, "max_overflow": 0, "pool_pre_ping": True}
-        self._sync: sa.Engine | None = None
-        self._async: AsyncEngine | None = None
-
-    @property
-    def sync(self) -> sa.Engine:
-        if self._sync is None:
-            self._sync = sync_engine(self._source, name=self._name, **self._options)
-        return self._sync
-
-    @property
-    def asynchronous(self) -> AsyncEngine:
-        if self._async is None:
-            self._async = async_engine(self._source, name=self._name, **self._options)
-        return self._async
-
-    def session(self) -> Session:
-        return Session(self.sync)
-
-    def async_session(self) -> AsyncSession:
-        return AsyncSession(self.asynchronous)
-
-    async def close(self) -> None:
-        """Close every connection that is not in use."""
-        if self._sync is not None:
-            self._sync.dispose()
-        if self._async is not None:
-            with anyio.move_on_after(2, shield=True):
-                await self._async.dispose()
+    def expect_end(self, connection: sa.Connection) -> None:
+        """The transaction of the connection is about to be committed: it need not wait for ever for the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +92,10 @@ class JobTransaction(Transaction):
         assert self._session is not None
         with self._session as session:
             if error is not None:
-                session.rollback()
+                _roll_back(session)
                 return
             with _completing(self._held):
-                _complete(session, self._held)
+                self._complete(session)
                 self._commit(session)
 
     def _commit(self, session: Session) -> None:
@@ -156,10 +121,10 @@ class JobTransaction(Transaction):
         assert self._async_session is not None
         async with self._async_session as session:
             if error is not None:
-                await session.rollback()
+                await session.run_sync(_roll_back)
                 return
             with _completing(self._held):
-                await session.run_sync(_complete, self._held)
+                await session.run_sync(self._complete)
                 await self._commit_async(session)
 
     async def _commit_async(self, session: AsyncSession) -> None:
@@ -168,6 +133,18 @@ class JobTransaction(Transaction):
         except Exception as problem:
             if not is_connection_failure(problem) or not await self._settle(self._held):
                 raise
+
+    def _complete(self, session: Session) -> None:
+        """The job's completion as the last write before COMMIT. Raises: LeaseLostError; the session is rolled back."""
+        session.flush()
+        held, connection = self._held, session.connection()
+        if not store.finish(connection, [Ending(held.fence, State.DONE, keep=kept_for(State.DONE, held.keep))]):
+            session.rollback()
+            raise LeaseLostError(
+                f"job {held.job.id} ({held.job.kind}) was taken from this worker during attempt {held.job.attempt}:"
+                " its work is rolled back"
+            )
+        self._sessions.expect_end(connection)
 
     def _is_async_here(self) -> bool:
         try:
@@ -193,13 +170,10 @@ def _completing(held: Held) -> Iterator[None]:
         held.completing = held.completed
 
 
-def _complete(session: Session, held: Held) -> None:
-    """The job's completion as the last write before COMMIT. Raises: LeaseLostError; the session is rolled back."""
-    session.flush()
-    ending = Ending(held.fence, State.DONE, keep=kept_for(State.DONE, held.keep))
-    if not store.finish(session.connection(), [ending]):
+def _roll_back(session: Session) -> None:
+    """Where the connection is lost, so is the transaction: nobody needs to hear that instead of the handler's error."""
+    try:
         session.rollback()
-        raise LeaseLostError(
-            f"job {held.job.id} ({held.job.kind}) was taken from this worker during attempt {held.job.attempt}:"
-            " its work is rolled back"
-        )
+    except Exception as problem:
+        if not is_connection_failure(problem):
+            raise

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from datetime import timedelta
 
+from jobq.executors.patience import AwakeTimer
 from jobq.worker.runner import Runner
 
 logger = logging.getLogger("jobq.worker")
@@ -28,7 +28,7 @@ class Wear:
         if len(self._runner.left_behind) > self._most:
             self._wear_out(f"more than max_left_behind ({self._most})")
         elif self._runner.threads.are_all_lost(queue):
-            asyncio.get_running_loop().call_later(self._patience.total_seconds(), self._look_again, queue)
+            AwakeTimer(self._patience.total_seconds(), self._look_again, queue)
 
     def _look_again(self, queue: str) -> None:
         if self._runner.threads.are_all_lost(queue):

@@ -238,6 +238,7 @@ def _services(assembly: Assembly, options: WorkerOptions) -> list[Any]:
         assembly.losses,
         assembly.reporter,
         assembly.awaited,
+        assembly.session_watch,
         *listener,
     ]
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from jobq import admin
 from jobq.model import State
 from jobq.store.claiming import LaneAsk, claim
-from jobq.store.ending import Ending, Fence, finish_done, give_back, put_back
+from jobq.store.ending import Ending, Fence, finish, finish_done, give_back, put_back
 from jobq.store.leasing import beat, leave, reconcile
 from jobq.store.rescuing import rescue
 from jobq.tables import finished_jobs, jobs, workers
@@ -57,17 +57,23 @@ def _put_back(connection: sa.Connection, id_: int) -> bool:
     return put_back(connection, Ending(_fence(id_), State.PENDING, error=ERROR, delay=timedelta(0)))
 
 
+def _fail_for_good(connection: sa.Connection, id_: int) -> bool:
+    return bool(finish(connection, [Ending(_fence(id_), State.DEAD, "err: no", ERROR, keep=timedelta(days=1))]))
+
+
 def _release(connection: sa.Connection, id_: int) -> bool:
     return bool(give_back(connection, [_fence(id_)], channel=None))
 
 
 def _reconcile(connection: sa.Connection, id_: int) -> bool:
-    reconcile(connection, worker_id=HOLDER, held=[id_], channel=None)
+    reconcile(connection, worker_id=HOLDER, held=[_fence(id_)], channel=None)
     return False
 
 
 def _leave(connection: sa.Connection, id_: int) -> bool:
-    return bool(leave(connection, worker_id=HOLDER, held=[_fence(id_)], channel=None))
+    """As a worker leaves that may have a claim of its own in flight: with all that carries its id."""
+    leave(connection, worker_id=HOLDER, held=None, channel=None)
+    return False
 
 
 def _cancel(connection: sa.Connection, id_: int) -> bool:
@@ -102,11 +108,17 @@ class Scene(NamedTuple):
     is_lost: bool
     max_attempts: int = 5
 
+    def acts(self, acts: dict[str, Act]) -> dict[str, Act]:
+        """A failure in the last attempt is not put back: the worker's verdict is dead."""
+        return {**acts, "retry": _fail_for_good} if self.max_attempts == 1 else acts
+
 
 SCENES = {
     "due": Scene("pending", is_lost=False),
     "due, its former holder lost": Scene("pending", is_lost=True),
     "running": Scene("running", is_lost=False),
+    "running, its holder lost": Scene("running", is_lost=True),
+    "running for the last time, its holder lost": Scene("running", is_lost=True, max_attempts=1),
     "done": Scene("done", is_lost=False),
 }
 

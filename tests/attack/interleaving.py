@@ -79,8 +79,8 @@ class Stage:
         self._until_still(one, gates[0], 0)
         other = self._begin(1, second, id_, gates[1])
         self.waited += self._until_still(other, gates[1], 1)
-        gates[0].go_on.set()
         gates[0].reached.clear()
+        gates[0].go_on.set()
         self.waited += self._until_still(one, gates[0], 0)  # it may wait for the other, which is left open
         gates[1].go_on.set()
         ended = [one.result(PATIENCE), other.result(PATIENCE)]
@@ -138,8 +138,8 @@ class Stage:
         names = ("state", "worker_id", "attempt", "failures")
         errors = sa.func.jsonb_array_length(all_jobs.c.errors)
         rows = self.watch.execute(sa.select(*[all_jobs.c[name] for name in names], errors)).all()
-        lost = sa.select(workers.c.id, workers.c.lease_until < sa.func.now()).order_by(workers.c.id)
-        return tuple(map(tuple, rows)), tuple(map(tuple, self.watch.execute(lost)))
+        there = self.watch.scalars(sa.select(workers.c.id).order_by(workers.c.id))  # whose lease is over, time decides
+        return tuple(map(tuple, rows)), tuple(there)
 
 
 def _act(connection: sa.Connection, act: Act, id_: int, gate: Gate) -> bool:
@@ -162,6 +162,8 @@ def stage(engine: sa.Engine, acts: dict[str, Act]) -> Iterator[Stage]:
     event.listen(engine, "before_cursor_execute", count)
     with ThreadPoolExecutor(2) as pool:
         place = Stage(engine, pool, acts)
-        yield place
-        place.close()
-    event.remove(engine, "before_cursor_execute", count)
+        try:
+            yield place
+        finally:
+            place.close()
+            event.remove(engine, "before_cursor_execute", count)

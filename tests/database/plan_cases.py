@@ -90,11 +90,15 @@ def beat(connection: sa.Connection, held: list[Fence]) -> int:
     return int(leasing.beat(connection, ME)) and len(held) - len(leasing.lost_of(connection, held))
 
 
+def survey(connection: sa.Connection, held: list[Fence]) -> int:
+    """Where to claim: by the queue."""
+    return len(claiming.survey(connection).queues)
+
+
 def look_for_lost_workers(connection: sa.Connection, held: list[Fence]) -> int:
     """There is none: as every few seconds."""
     connection.exec_driver_sql("DELETE FROM jobq.workers WHERE name = 'lost'")
-    rescue = rescuing.rescue(connection, connected_for=DAY, look_everywhere=False, channel=None)
-    return 1 if not rescue.lost_workers else 0
+    return 1 if not rescuing.lost_workers(connection, connected_for=DAY) else 0
 
 
 def rescue(connection: sa.Connection, held: list[Fence]) -> int:
@@ -156,6 +160,7 @@ CASES = [
     of_worker(put_back, BY_ID, pages=20),
     of_worker(give_back, BY_ID, pages=12),
     of_worker(beat, BY_ID, pages=3),
+    of_worker(survey, BY_LANE, pages=12),
     of_worker(look_for_lost_workers, pages=20),
     of_worker(rescue, SEARCH, BY_ID, pages=100),
     of_caller(retry, ENDED_BY_ID, pages=40),

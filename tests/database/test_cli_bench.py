@@ -13,6 +13,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from jobq import embedded
 from jobq_cli.app import run
 from jobq_cli.bench import scratch
 from jobq_cli.bench.course import DRAINS, NAMES
@@ -87,6 +88,22 @@ def test_each_measure_gives_numbers_on_databases_that_are_dropped(
 def is_whole(figure: dict[str, Any]) -> bool:
     """One number of each round, and their median; 0 of processor time that is too short to be told."""
     return len(figure["samples"]) == 1 and figure["value"] == figure["samples"][0] >= 0
+
+
+def test_on_the_embedded_server_statements_are_counted_and_a_core_is_shared(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, own_directory: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(command, "QUICK", TINY)
+    monkeypatch.setattr(embedded, "project_directory", lambda: own_directory)
+    file = tmp_path / "bench.json"
+
+    assert run(["bench", "--quick", "--only", "one-core,idle", "--json", str(file)]) == 0, capsys.readouterr().err
+
+    found = {figure["name"]: figure for figure in json.loads(file.read_text())["figures"]}
+    assert found["statements, 40 queues"]["value"] > 0
+    assert found["statements, 40 queues"]["must"] == 2
+    assert found["drained, with the server"]["value"] > 0
+    assert embedded.stop(own_directory)
 
 
 def test_a_run_is_compared_with_an_earlier_one(bench: Bench, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from admin_rows import add_job
 
 import jobq
+from jobq.store.leasing import Published, publish
 from jobq.tables import jobs
 from jobq_cli.app import run
 
@@ -70,6 +71,21 @@ def test_a_filter_on_a_secret_is_in_no_log(
 
     assert "arg auth.password=***, arg to=ada" in caplog.text
     assert CANARY not in caplog.text
+
+
+@pytest.mark.parametrize(("kind", "shown"), [((), "***"), (("--kind", "charge"), "***"), (("--kind", "other"), CANARY)])
+def test_a_filter_on_what_a_handler_calls_secret_is_in_no_log_either(
+    kind: tuple[str, ...], shown: str, connection: sa.Connection, monkeypatch: pytest.MonkeyPatch, database_url: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    caplog.set_level("INFO", logger="jobq.audit")
+    monkeypatch.setenv("JOBQ_DATABASE_URL", database_url)
+    publish(connection, [Published.of(charge)], [])
+    add_job(connection, kind=kind[-1] if kind else "charge", args={"card": CANARY, "to": "ada"})
+
+    assert run(["cancel", "--yes", *kind, "--arg", f"card={CANARY}", "--arg", "to=ada"]) == 0
+
+    assert f"arg card={shown}, arg to=ada" in caplog.text
 
 
 def test_f69_check_tells_of_waiting_rows_without_their_values(

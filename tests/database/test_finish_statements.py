@@ -232,11 +232,21 @@ def test_a1_what_carries_the_workers_id_and_is_unknown_to_it_goes_back(connectio
     waiting, others = add_job(connection), add_running(connection, OTHER)
     before = {each: row(connection, each) for each in (known.id, unknown.id, waiting, others.id)}
 
-    positions = give_back_unknown(connection, worker_id=ME, held=[known.id], channel=None)
+    positions = give_back_unknown(connection, worker_id=ME, held=[known], channel=None)
 
     assert positions == [Position("email", 0, before[unknown.id]["run_at"])]
     changed = {**before[unknown.id], "state": "pending", "worker_id": None}
     assert {each: row(connection, each) for each in before} == {**before, unknown.id: changed}
+
+
+def test_a1_a_later_attempt_than_the_one_that_is_held_is_unknown(connection: sa.Connection) -> None:
+    held, also_held = add_running(connection, attempt=2), add_running(connection, attempt=2)
+    earlier = Fence(held.id, 1, ME)
+
+    positions = give_back_unknown(connection, worker_id=ME, held=[earlier, also_held], channel=None)
+
+    assert len(positions) == 1
+    assert running_on(connection, ME) == [also_held.id]
 
 
 def test_what_is_given_back_is_told_once_a_lane_with_its_earliest_job(engine: sa.Engine) -> None:

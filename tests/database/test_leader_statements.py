@@ -10,7 +10,7 @@ from admin_rows import NOW, add_ended
 from store_rows import ME, OTHER, in_thread
 
 from jobq.store.cleaning import START, delete_expired, delete_old_sums
-from jobq.store.leading import Office, Summed, campaign, renew, sum_up
+from jobq.store.leading import Office, Summed, campaign, renew, sum_up, taken_for
 from jobq.store.leasing import leave
 from jobq.tables import finished_jobs, leader, sums
 
@@ -38,6 +38,14 @@ def test_the_first_who_asks_is_elected_and_the_others_are_not(connection: sa.Con
     assert campaign(connection, OTHER, LEASE) is None
     assert campaign(connection, ME, LEASE) is None, "a leader renews, it does not ask again"
     assert row(connection) == (ME, 1)
+
+
+def test_the_office_says_for_how_long_it_is_taken(connection: sa.Connection) -> None:
+    assert taken_for(connection) == 0
+    elected(connection)
+    assert taken_for(connection) == 10
+    connection.execute(sa.update(leader).values(lease_until=NOW - timedelta(hours=1)))
+    assert taken_for(connection) == 0
 
 
 def test_of_workers_that_ask_at_once_one_is_elected(engine: sa.Engine) -> None:

@@ -108,7 +108,7 @@ def test_a1_reconcile_gives_back_what_the_worker_does_not_know_of(connection: sa
     known, unknown = add_running(connection, failures=1), add_running(connection, failures=1, queue="email")
     before = row(connection, unknown.id)
 
-    positions = reconcile(connection, worker_id=ME, held=[known.id], channel=None)
+    positions = reconcile(connection, worker_id=ME, held=[known], channel=None)
 
     assert positions == [Position("email", 1, before["run_at"])]
     assert row(connection, unknown.id) == {**before, "state": "pending", "worker_id": None}
@@ -230,7 +230,8 @@ def test_kinds_are_published_and_written_again_only_where_they_differ(connection
     first = connection.execute(sa.select(sa.literal_column("xmin::text"), kinds)).one()
     assert only(connection, kinds) == {
         "kind": "email.send", "queue": "email", "max_attempts": 8, "timeout": timedelta(seconds=30), "keep": None,
-        "on_interrupt": "retry", "priority": 1, "unique_names": None, "updated_at": now(connection),
+        "on_interrupt": "retry", "priority": 1, "unique_names": None, "secrets": None,
+        "updated_at": now(connection),
     }  # fmt: skip
 
     publish(connection, [PUBLISHED], [])

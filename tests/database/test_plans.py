@@ -26,7 +26,7 @@ BATCH = 500
 DATABASES = {"never_analysed": UNSEEN, "analysed_while_idle": UNSEEN, "analysed": FINISHED, "few": 5_000}
 MODES = ("force_generic_plan", "force_custom_plan")
 NEVER_DEARER = {claim, sweep, complete, put_back, beat}
-BY_LANE = ["claim", "sweep", "claim_head", "claim_some", "stats"]
+BY_LANE = ["claim", "sweep", "claim_head", "claim_some", "survey", "stats"]
 BY_ID = ["complete", "complete_one", "put_back", "give_back", "beat", "get", "list_newest"]
 CROWD = """
     INSERT INTO jobq.jobs (queue, kind, run_at)

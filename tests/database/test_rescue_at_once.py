@@ -11,6 +11,7 @@ from store_rows import (
     LOST,
     ME,
     MOMENT,
+    OTHER,
     add_lost_worker,
     add_running,
     add_slot,
@@ -26,8 +27,8 @@ from store_rows import (
 from jobq.model import State
 from jobq.store.ending import Ending, finish
 from jobq.store.leasing import beat
-from jobq.store.rescuing import Rescue
-from jobq.tables import jobs
+from jobq.store.rescuing import Rescue, lost_workers
+from jobq.tables import jobs, workers
 
 HOUR = timedelta(hours=1)
 
@@ -131,6 +132,16 @@ def test_a_job_that_a_live_worker_is_just_claiming_is_never_taken_from_it(engine
         assert rescued_ids(again) == (set() if commits else {held.id})
         assert again.is_complete
         assert running_on(connection, ME) == ([held.id] if commits else [])
+
+
+def test_a_glance_sees_a_lost_worker_whose_row_is_locked_and_waits_for_nobody(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        add_lost_worker(connection)
+        add_worker(connection, OTHER)
+
+    with engine.connect() as claimer, engine.connect() as rescuer:
+        claimer.execute(sa.select(workers.c.id).with_for_update())
+        assert lost_workers(rescuer, connected_for=HOUR) == 1
 
 
 def test_of_two_rescuers_at_once_one_works_and_the_other_does_not_wait(engine: sa.Engine) -> None:

@@ -29,7 +29,7 @@ from store_rows import (
 
 from jobq.model import State
 from jobq.store.leasing import Published, beat, publish
-from jobq.store.rescuing import Rescue, Rescued
+from jobq.store.rescuing import Rescue, Rescued, lost_workers
 
 HOUR = timedelta(hours=1)
 
@@ -90,6 +90,7 @@ def test_a4_a_worker_is_lost_only_by_its_own_lease_and_not_right_after_an_outage
     add_worker(connection, LOST, **values)
     held = add_running(connection, LOST, max_attempts=1)
     before = row(connection, held.id)
+    assert lost_workers(connection, connected_for=connected) == int(is_lost)
 
     found = rescued(connection, everywhere=True, connected=connected)
 

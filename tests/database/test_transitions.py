@@ -52,7 +52,7 @@ put back, with a slot  .         .         pending   .         .         .      
 pause and put back     .         .         pending   .         .         .         .         .
 give back              .         .         pending   .         .         .         .         .
 give back, unknown     .         .         pending   pending   .         .         .         .
-reconcile, held        .         .         .         .         .         .         .         .
+reconcile, held        .         .         .         pending   .         .         .         .
 reconcile, not held    .         .         pending   pending   .         .         .         .
 leave, held            .         .         pending   .         .         .         .         .
 leave, answer lost     .         .         pending   pending   .         .         .         .
@@ -219,7 +219,7 @@ OPERATIONS: dict[str, Operation] = {
     "give back, unknown": Operation(
         lambda c, id_: give_back_unknown(c, worker_id=ME, held=[], channel="jobq"), given
     ),
-    "reconcile, held": Operation(lambda c, id_: reconcile(c, worker_id=ME, held=[id_], channel="jobq"), nothing),
+    "reconcile, held": Operation(lambda c, id_: reconcile(c, worker_id=ME, held=[fence(id_)], channel="jobq"), given),
     "reconcile, not held": Operation(lambda c, id_: reconcile(c, worker_id=ME, held=[], channel="jobq"), given),
     "leave, held": Operation(lambda c, id_: leave(c, worker_id=ME, held=[fence(id_)], channel="jobq"), given),
     "leave, answer lost": Operation(lambda c, id_: leave(c, worker_id=ME, held=None, channel="jobq"), given),

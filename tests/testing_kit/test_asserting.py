@@ -103,3 +103,23 @@ def test_an_argument_that_the_handler_cannot_have_is_an_error_of_the_test(sessio
         assert_enqueued(session, send, to=5, count=0)
     with pytest.raises(jobq.OptionTypeError, match="expected a function with"):
         enqueued(session, "email.send")  # type: ignore[arg-type]
+
+
+def test_an_error_says_what_waits_without_what_handlers_call_secret(session: Session) -> None:
+    shop = jobq.App()
+
+    @shop.handler("charge")
+    def charge(card: jobq.Secret[str], to: str = "ada") -> None: ...
+
+    jobq.enqueue(session, charge, card="k4nary")
+    jobq.enqueue(session, jobq.kind("charge", queue="default"), card="k4nary")
+    jobq.enqueue(session, jobq.kind("pay", queue="default"), pay={"password": "k4nary"}, to="bob")
+
+    for what, given in ((charge, {"card": "k4nary2"}), (charge.args(card="k4nary2"), {})):
+        with pytest.raises(AssertionError) as caught:
+            assert_enqueued(session, what, **given)  # type: ignore[arg-type]
+
+        assert "k4nary" not in str(caught.value)
+        assert "1 job of charge with card='***' expected, there are 0; what waits:" in str(caught.value)
+        assert str(caught.value).count("{'card': '***'}") == 2
+        assert "{'to': 'bob', 'pay': {'password': '***'}}" in str(caught.value)

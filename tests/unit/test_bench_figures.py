@@ -9,6 +9,8 @@ import pytest
 from jobq_cli.bench import figures, machine, probe
 from jobq_cli.bench.course import NAMES, steps
 from jobq_cli.bench.figures import Figure
+from jobq_cli.bench.measures.draining import turned
+from jobq_cli.bench.server_log import ServerLog
 
 MORE = Figure("drain", "drained", (90.0, 100.0, 400.0), "jobs/s", must=100.0, aim=200.0)
 LESS = Figure("latency", "p50", (2.5,), "ms", must=2.0, more_is_better=False)
@@ -57,6 +59,27 @@ def test_the_figures_of_a_document_are_found_again() -> None:
 def test_another_document_is_refused(document: object) -> None:
     with pytest.raises(ValueError, match="jobq bench --json"):
         figures.read(document)
+
+
+def test_each_drain_is_the_first_of_a_round_in_its_turn() -> None:
+    names = ["drain", "threads", "mixed"]
+
+    assert [turned(names, by)[0] for by in range(4)] == ["drain", "threads", "mixed", "drain"]
+    assert all(sorted(turned(names, by)) == sorted(names) for by in range(4))
+
+
+def test_only_statements_that_were_sent_while_it_watched_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    path.write_bytes(b"2026 [1] LOG:  statement: BEGIN\n")
+    log = ServerLog(path, 0).from_now()
+    with path.open("ab") as file:
+        file.write(
+            b"2026 [1] LOG:  statement: BEGIN\n2026 [1] LOG:  execute <unnamed>: SELECT\n\t1\n"
+            b"2026 [1] DETAIL:  Parameters: $1 = 'LOG'\n2026 [1] LOG:  execute _pg3_2: DELETE\n"
+            b"2026 [1] LOG:  checkpoint starting: time\n2026 [1] LOG:  statement: COMMIT\n"
+        )
+
+    assert log.statements() == 4
 
 
 def test_each_step_has_its_place_in_the_bar() -> None:

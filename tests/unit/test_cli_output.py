@@ -68,6 +68,20 @@ def test_on_a_terminal_what_may_shrink_is_cut_to_its_width(monkeypatch: pytest.M
     assert lines[-1].rstrip().endswith("…  7")
 
 
+def test_on_a_terminal_what_wraps_is_continued_and_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    terminal = open_terminal(monkeypatch, "xterm")
+    words = "one two three four five six seven eight"
+    name: output.Column[str] = output.Column("name", str, shrinks=True, wraps=True)
+    number: output.Column[str] = output.Column("n", lambda _: "12345678")
+
+    output.print_table([words], [name, number])
+
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 30
+    assert " ".join(" ".join(lines[2:]).replace("12345678", "").split()) == words
+
+
 def test_a_terminal_obeys_neither_control_characters_nor_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = open_terminal(monkeypatch, "dumb")
 

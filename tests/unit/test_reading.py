@@ -12,6 +12,7 @@ ROW = {
     "id": 1, "queue": "q", "kind": "k", "state": "dead", "priority": 1, "run_at": AT, "attempt": 1, "failures": 1,
     "max_attempts": None, "created_at": AT,
 }  # fmt: skip
+DEEP = "[" * 600 + "]" * 600
 
 
 def test_a_row_becomes_a_job() -> None:
@@ -41,6 +42,12 @@ def test_what_python_cannot_parse_is_none(text: str | None) -> None:
     assert object_of(text) is None
 
 
+def test_a_result_that_is_nested_deeper_than_jobq_writes_is_none() -> None:
+    """Whoever gets it would fail where it goes into it."""
+    assert job_of({**ROW, "result": DEEP}).result is None
+    assert job_of({**ROW, "result": "[" * 90 + "]" * 90}).result is not None
+
+
 def test_failures_are_read_as_they_are_written() -> None:
     text = (
         '[{"attempt": 2, "at": "2026-01-02T03:04:05+00:00", "worker": "w", "error": "E", "message": "m",'
@@ -60,6 +67,7 @@ def test_failures_are_read_as_they_are_written() -> None:
         pytest.param('[{"at": "2026-01-02"}]', Failure(0, AT, None, "unreadable", ""), id="a naive time"),
         pytest.param('[{"at": 5, "attempt": "x"}]', Failure(0, AT, None, "unreadable", ""), id="wrong types"),
         pytest.param("{", Failure(0, AT, None, "unreadable", "{"), id="no JSON"),
+        pytest.param(DEEP, Failure(0, AT, None, "unreadable", DEEP), id="nested deeper than jobq writes"),
     ],
 )
 def test_a_failure_that_jobq_has_not_written_is_shown_as_it_stands(text: str, read: Failure) -> None:

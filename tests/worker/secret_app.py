@@ -40,7 +40,7 @@ def let_out(how: str, token: str, card: Card, password: str) -> Any:
     if how == "ok":
         return jobq.Ok(f"sent {local}", result={"api_key": token, "number": 1})
     if how == "pause":
-        raise jobq.PauseQueue(timedelta(milliseconds=10), f"out of {local}")
+        raise jobq.PauseQueue(timedelta(hours=1), f"out of {local}")
     if how == "permanent":
         raise jobq.Permanent(f"no {password!r}")
     if how == "exotic":

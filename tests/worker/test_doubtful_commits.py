@@ -11,8 +11,12 @@ from own_transactions import both, kept, register
 
 import jobq
 from jobq import State
+from jobq.worker import handler_engines
 
 pytestmark = pytest.mark.anyio
+SLEEPY = (
+    "CREATE FUNCTION be_slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1.5); RETURN NULL; END $$"
+)
 
 
 @pytest.fixture
@@ -72,3 +76,40 @@ async def test_a_commit_without_an_answer_that_did_not_happen_is_retried(
         job = await bench.until_retried(bench.enqueue(handler))
 
     assert (job.failures, job.errors[0].error, kept(bench)) == (1, "sqlalchemy.exc.OperationalError", 0)
+
+
+@both
+async def test_a_commit_that_is_merely_slow_goes_on_and_is_not_repeated(
+    bench: Bench, app: jobq.App, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handler_engines, "END_SECONDS", 0.1)
+    bench.execute(SLEEPY)
+    bench.execute(
+        "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION be_slow()"
+    )
+    handler = register(app, where)
+
+    async with bench.working(app, bench.url):
+        job = await bench.until(bench.enqueue(handler))
+
+    assert (job.state, job.attempt, job.failures, kept(bench)) == (State.DONE, 1, 0, 1)
+
+
+@both
+async def test_a_lost_connection_does_not_hide_the_error_of_the_handler(
+    bench: Bench, app: jobq.App, where: str
+) -> None:
+    def fail(_: Any) -> None:
+        bench.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name LIKE 'jobq % handlers'"
+        )
+        raise ValueError("no")
+
+    handler = register(app, where, inside=fail)
+
+    async with bench.working(app, bench.url):
+        job = await bench.until_retried(bench.enqueue(handler))
+
+    assert (job.errors[0].error, kept(bench)) == ("ValueError", 0)

@@ -103,6 +103,21 @@ async def test_a3_a_worker_that_leaves_with_a_claim_unanswered_gives_back_what_i
     assert {(job.state, job.attempt, job.failures) for job in map(bench.job, ids)} == {(State.PENDING, 1, 0)}
 
 
+async def test_a3_a_worker_that_leaves_soon_after_a_lost_answer_gives_back_all(
+    bench: Bench, app: jobq.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handler: Any = app.handler("k")(lambda: None)
+
+    async with bench.working(app) as worker:
+        assembly = assembly_of(worker)
+        break_statements(assembly.database, monkeypatch, cut("claim", times=1))
+        await bench.until(bench.enqueue(handler))  # so it has reconciled
+        assert assembly.claimer.may_have_unknown
+        late = bench.add("k", worker_id=assembly.lease.worker_id, attempt=1)  # as by the claim that was lost
+
+    assert (bench.job(late).state, bench.job(late).failures) == (State.PENDING, 0)
+
+
 @pytest.mark.parametrize("function", ["finish", "put_back"])
 async def test_an_end_whose_answer_was_lost_is_written_once_and_counted_once(
     bench: Bench, app: jobq.App, monkeypatch: pytest.MonkeyPatch, function: str

@@ -11,6 +11,7 @@ from bench import Bench, Gate, assembly_of, eventually
 
 import jobq
 from jobq import State
+from jobq.store.rescuing import Rescue
 
 pytestmark = [pytest.mark.anyio, pytest.mark.duty("work")]
 
@@ -64,16 +65,17 @@ async def test_a4_nobody_is_declared_dead_within_a_lease_of_the_rescuers_own_ret
     app.handler("k")(lambda: None)
 
     async with bench.working(app, lease=timedelta(seconds=3)) as worker:
-        rescuer, transaction = assembly_of(worker).rescuer, assembly_of(worker).database.transaction
+        rescuer, database = assembly_of(worker).rescuer, assembly_of(worker).database
         await eventually(lambda: rescuer._look_from, "the first pass")
 
         async def away(*_: Any, **__: Any) -> Any:
             raise ConnectionError("cut")
 
-        monkeypatch.setattr(assembly_of(worker).database, "transaction", away)
-        with pytest.raises(ConnectionError):
-            await rescuer.run_once()
-        monkeypatch.setattr(assembly_of(worker).database, "transaction", transaction)
+        with monkeypatch.context() as patch:
+            patch.setattr(database, "run", away)
+            patch.setattr(database, "transaction", away)
+            with pytest.raises(ConnectionError):
+                await rescuer.run_once()
         lost = bench.add_worker(11, timedelta(seconds=1), ran_out=timedelta(hours=1))
         id_ = bench.add("k", worker_id=lost, attempt=1)
 
@@ -82,3 +84,31 @@ async def test_a4_nobody_is_declared_dead_within_a_lease_of_the_rescuers_own_ret
         job = await bench.until(id_)  # by the rescuer's own passes, once it has been back for a second
 
     assert (job.state, job.failures) == (State.DONE, 1)
+
+
+async def test_f26_jobs_of_no_worker_are_looked_for_again_while_passes_find_nothing(
+    bench: Bench, app: jobq.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobq.worker.rescuer.LOOK_EVERYWHERE", timedelta(seconds=2))
+    app.handler("k")(lambda: None)
+
+    async with bench.working(app, lease=timedelta(seconds=3)) as worker:  # so there are passes every 0.5 s
+        await eventually(lambda: assembly_of(worker).rescuer._look_from, "the first look")
+        id_ = bench.add("k", worker_id=12, attempt=1)
+        job = await bench.until(id_)
+
+    assert (job.state, job.failures) == (State.DONE, 1)
+
+
+async def test_a_pass_that_finds_nobody_lost_opens_no_transaction(
+    bench: Bench, app: jobq.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench.working(app) as worker:
+        rescuer = assembly_of(worker).rescuer
+        await eventually(lambda: rescuer._look_from, "the first look")
+        look_from = rescuer._look_from
+        with monkeypatch.context() as patch:
+            patch.setattr(assembly_of(worker).database, "transaction", None)
+            assert await rescuer.run_once() == Rescue()
+
+    assert rescuer._look_from == look_from

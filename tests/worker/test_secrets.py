@@ -149,6 +149,34 @@ async def test_f69_no_value_of_a_secret_argument_gets_out(
     assert found_in("".join(map(repr, jobs.values()))) == []
 
 
+@pytest.mark.parametrize("kind", ["in_loop", "in_thread", "in_process"])
+async def test_f69_nor_does_one_that_sql_or_a_bare_kind_has_enqueued(
+    bench: Bench, kind: str, lines: Lines, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = {**ARGS, "card": {"name": "Ann", "number": NUMBER}}
+    bare = jobq.kind(kind, queue="default").options(max_attempts=1)
+    async with bench.working(app, processes=1):
+        ids = [bench.enqueue(bare, how=how, **args) for how in HOWS if how != "pause"]
+        ((by_sql,),) = bench.execute(
+            "SELECT jobq.enqueue(:kind, CAST(:args AS jsonb))", kind=kind, args=json.dumps({"how": "raises", **args})
+        )
+        jobs = [await bench.until(id_) for id_ in (*ids, by_sql)]
+
+    capfd.readouterr()
+    monkeypatch.setenv("JOBQ_DATABASE_URL", bench.url)
+    for job in jobs:
+        assert [run(each.format(id=job.id).split()) for each in SHOWING] == [0] * len(SHOWING)
+    shown = "".join(capfd.readouterr())
+    told = [(job.outcome, job.errors, job.progress) for job in jobs]
+
+    assert [job.meta.get("secret") for job in jobs] == [None] * len(jobs)
+    assert "sent *********" in shown
+    assert 'cannot charge "*********"' in shown
+    assert found_in(shown) == []
+    assert found_in(str(told)) == []
+    assert [found_in(text) for text in lines.texts if found_in(text)] == []
+
+
 async def test_what_the_handler_needs_is_there_as_it_was_given(bench: Bench) -> None:
     """It is no encryption: whoever may read the table reads the value."""
     async with bench.working(app):

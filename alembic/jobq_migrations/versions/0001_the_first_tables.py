@@ -227,6 +227,7 @@ def create_kinds() -> None:
         sa.Column("on_interrupt", sa.Text, nullable=False, server_default=sa.text("'retry'")),
         sa.Column("priority", sa.SmallInteger, nullable=False, server_default=sa.text("1")),
         sa.Column("unique_names", sa.Text),
+        sa.Column("secrets", sa.Text),
         sa.Column("updated_at", TIMESTAMP, nullable=False, server_default=sa.text("now()")),
         sa.CheckConstraint("on_interrupt IN ('retry', 'fail')", name="kinds_on_interrupt_check"),
         schema=schema(),

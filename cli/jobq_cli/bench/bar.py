@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 
 from jobq_cli.bench.bench import Tell
 from jobq_cli.failures import say
@@ -22,8 +23,9 @@ def bar(steps: int) -> Iterator[Tell]:
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=steps)
+        begun = count()
 
         def tell(words: str) -> None:
-            progress.update(task, description=words, advance=1)
+            progress.update(task, description=words, completed=next(begun))  # of those before this one
 
         yield tell

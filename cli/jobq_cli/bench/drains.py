@@ -29,12 +29,16 @@ class Drain:
 
 
 def drain(bench: Bench, engine: sa.Engine, rows: Sequence[Args[...]], *, number: int = 1, app: str = APP) -> Drain:
-    """Enqueue the rows, then let so many workers drain them. Raises: Failed."""
+    """Enqueue the rows, then let so many workers drain them, which begin together. Raises: Failed."""
     with engine.begin() as connection:
         ids = [enqueued.id for enqueued in jobq.enqueue_many(connection, rows[0].source, rows)]
+        queues = list(connection.execute(statements.queues_of(), {"first": min(ids)}).scalars())
+        for queue in queues:
+            jobq.pause(connection, queue)
     vacuum(engine)
     probe.clear(bench.probe)
     with working(engine, bench.probe, number=number, concurrency=bench.sizes.concurrency, app=app) as fleet:
+        _begin(engine, fleet, queues)
         found = _watched(bench, engine, fleet, (min(ids), max(ids)), len(rows))
         bench.log_lines += fleet.lines
     return found
@@ -43,6 +47,15 @@ def drain(bench: Bench, engine: sa.Engine, rows: Sequence[Args[...]], *, number:
 def numbered(count: int) -> list[Args[...]]:
     """So many equal jobs."""
     return [noop.args(-1)] * count
+
+
+def _begin(engine: sa.Engine, fleet: Fleet, queues: Sequence[str]) -> None:
+    """Once all of them are there: one process may be half a second later than another."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        _wait(fleet, lambda: connection.execute(statements.workers_up()).scalar_one() == len(fleet.processes))
+    with engine.begin() as connection:
+        for queue in queues:
+            jobq.resume(connection, queue)
 
 
 def _watched(bench: Bench, engine: sa.Engine, fleet: Fleet, ids: tuple[int, int], jobs: int) -> Drain:

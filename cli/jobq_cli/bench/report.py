@@ -46,8 +46,8 @@ def earlier(path: Path) -> dict[str, float]:
 
 
 def show(found: Sequence[Compared], about: Mapping[str, Any], *, with_before: bool) -> None:
-    """The table, and below it what it depends on."""
-    print_table(found, COLUMNS + BEFORE if with_before else COLUMNS)
+    """The table, and below it what it depends on. Beside an earlier run there is no room for what it has to be."""
+    print_table(found, [*FIGURES, *(BEFORE if with_before else BOUNDS), *SAID])
     print()
     for line in _words(about):
         print(printable(line))
@@ -56,13 +56,14 @@ def show(found: Sequence[Compared], about: Mapping[str, Any], *, with_before: bo
 def _words(about: Mapping[str, Any]) -> list[str]:
     kind, server = about["machine"], about["server"]
     sizes = about["sizes"]
+    rounds = "1 round" if sizes["rounds"] == 1 else f"{sizes['rounds']} rounds, medians"
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
     return [
         f"{about['date']}: {kind['cores']} cores ({kind['processor']}), {kind['system']}, Python {kind['python']}",
         f"PostgreSQL {server['server_version']}{' (embedded)' if server['embedded'] else ''}, "
         + ", ".join(f"{name} {server[name]}" for name in SETTINGS[1:]),
         versions,
-        f"{sizes['rounds']} rounds, medians; {sizes['concurrency']} jobs at a time; the workers wrote"
+        f"{rounds}; {sizes['concurrency']} jobs at a time; the workers wrote"
         f" {about['log_lines']} lines of log while they drained",
     ]
 
@@ -81,17 +82,22 @@ def _style(one: Compared) -> str:
     return "red" if one.figure.is_missed else ""
 
 
-COLUMNS: list[Column[Compared]] = [
+def _said(one: Compared) -> str:
+    return " ".join(word for word, holds in (("missed", one.figure.is_missed), ("worse", one.is_worse)) if holds)
+
+
+FIGURES: list[Column[Compared]] = [
     Column("measure", lambda one: one.figure.measure),
-    Column("", lambda one: one.figure.name, shrinks=True),
+    Column("", lambda one: one.figure.name, shrinks=True, wraps=True),
     Column("value", lambda one: _number(one.figure.value), right=True, style=_style),
     Column("unit", lambda one: one.figure.unit),
+]
+BOUNDS: list[Column[Compared]] = [
     Column("must", lambda one: _bound(one.figure, one.figure.must), right=True),
     Column("aim", lambda one: _bound(one.figure, one.figure.aim), right=True),
-    Column("", lambda one: "missed" if one.figure.is_missed else "", style=lambda _: "red"),
 ]
 BEFORE: list[Column[Compared]] = [
     Column("before", lambda one: "-" if one.before is None else _number(one.before), right=True),
     Column("ratio", lambda one: "-" if one.ratio is None else f"{one.ratio:.2f}", right=True),
-    Column("", lambda one: "worse" if one.is_worse else "", style=lambda _: "red"),
 ]
+SAID: list[Column[Compared]] = [Column("", _said, style=lambda _: "red")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import sqlalchemy as sa
@@ -11,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 import jobq
 from jobq import embedded, urls
+from jobq.embedded.home import home_of
 from jobq_cli.failures import Failed, said_by_database
 
 PREFIX = "jobq_bench_"
@@ -29,6 +31,11 @@ class Scratch:
         self.keeper = sa.create_engine(chosen, isolation_level="AUTOCOMMIT", pool_size=1, max_overflow=0)
         self._template: str | None = None
         self._names: list[str] = []
+
+    @property
+    def log(self) -> Path | None:
+        """What the embedded server writes; None of any other."""
+        return home_of(embedded.project_directory()).log if self.is_embedded else None
 
     def database(self) -> sa.Engine:
         """An engine of a new database with jobq's empty tables."""

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import INTERVAL, JSONB
 
 from jobq.statements.binds import as_interval, param
-from jobq.tables import finished_jobs, jobs
+from jobq.tables import finished_jobs, jobs, workers
 
 _NOW = sa.func.now()
 _ARGS = sa.cast(sa.literal_column("'{\"number\": -1}'", sa.Text), JSONB)
@@ -77,6 +77,18 @@ def open_among() -> sa.Executable:
     """How many jobs of a range of ids have not ended. Binds: first, last."""
     here = jobs.c.id.between(param("first", sa.BigInteger), param("last", sa.BigInteger))
     return sa.select(sa.func.count()).select_from(jobs).where(here)
+
+
+@cache
+def queues_of() -> sa.Executable:
+    """The queues of the jobs from an id on. Bind: first."""
+    return sa.select(jobs.c.queue).where(jobs.c.id >= param("first", sa.BigInteger)).distinct()
+
+
+@cache
+def workers_up() -> sa.Executable:
+    """How many workers have a row."""
+    return sa.select(sa.func.count()).select_from(workers)
 
 
 @cache

@@ -10,9 +10,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from jobq import admin, explain
+from jobq import admin, explain, showing
 from jobq.errors import UnknownJobError
-from jobq.masking import META, masked
 from jobq.model import OPEN, Failure, Job, Progress, State
 from jobq.reports import NAMES
 from jobq_cli.connect import connect
@@ -42,28 +41,15 @@ def show(job_id: JobId, database_url: DatabaseUrl = None, as_json: AsJson = Fals
         job, text = admin.get(connection, job_id), admin.args_text(connection, job_id)
         if job is None:
             raise UnknownJobError(job_id)
+        secrets = showing.secrets_of(connection, job)
         stands = str(explain.why(connection, job_id)) if job.state in OPEN else None
     job = replace(job, args=_writable(job.args), meta=_writable(job.meta) or {})
-    unreadable = text if job.args is None else None
-    job = _without_secrets(job)
+    unreadable = showing.without_secrets_in_text(text or "", secrets) if job.args is None else None
+    job = showing.without_secrets(job, secrets)
     if as_json:
         print_json([_as_json(job, unreadable)])
     else:
         print_lines(_described(job, unreadable, now or job.created_at, stands))
-
-
-def _without_secrets(job: Job) -> Job:
-    """By the names that the enqueue has left in `meta`, and by keys such as `password`."""
-    names = job.meta.get(META)
-    secret = [str(each) for each in names] if isinstance(names, list) else []
-    return replace(
-        job,
-        args=masked(job.args, secret),
-        meta=masked({name: each for name, each in job.meta.items() if name != META})
-        | ({META: names} if META in job.meta else {}),
-        checkpoint=masked(job.checkpoint, secret),
-        result=masked(job.result, secret),
-    )
 
 
 def _writable(value: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from jobq.executors.dask.cluster import Cluster
 from jobq.executors.dask.runs import Run, Runs
 from jobq.executors.dask.wants import wants
 from jobq.executors.elsewhere import end_of, order_of
+from jobq.executors.patience import awake_timeout
 from jobq.executors.process.place import needs_kinds
 from jobq.executors.setup import Setup
 from jobq.outcomes import Permanent
@@ -151,7 +152,7 @@ class DaskExecutor:
         if not has_begun:
             self._release(run)
         with suppress(Exception):
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with awake_timeout(PATIENCE_SECONDS):
                 await run.future.cancel()
                 if has_begun:
                     await self._tell_to_stop(run)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
+from jobq.executors.patience import awake_timeout
 from jobq.executors.process import wire
 from jobq.executors.process.output import Output
 from jobq.executors.process.wire import Message
@@ -96,7 +97,7 @@ class Child:
             self.send({"is": "cancel", "is_lost": is_lost})
         self.signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(patience_seconds):
+            async with awake_timeout(patience_seconds):
                 while (message := await self.receive())["is"] != "ended":
                     if message["is"] == "ask":
                         self.send({"is": "answer", "lost": "the job was stopped"})

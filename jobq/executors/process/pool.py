@@ -100,9 +100,11 @@ class ProcessExecutor:
             try:
                 ended = await talk.run()
             except BaseException:
-                if not child.dead.is_set():
-                    self._stopped[child] = attempt.job.id
-                await child.stop(PATIENCE_SECONDS, is_lost=call.context.is_lost, hear=talk.hear)
+                try:
+                    await child.stop(PATIENCE_SECONDS, is_lost=call.context.is_lost, hear=talk.hear)
+                finally:
+                    if not child.dead.is_set():
+                        self._stopped[child] = attempt.job.id
                 raise
             self._put_back(child, is_tired=talk.is_over_limit)
             if ended is not None:

@@ -72,7 +72,7 @@ def reconcile(world: World, rules: Rules, w: int) -> Iterator[Step]:
     """`lock_own_row()`, then `give_back_unknown()`: before the next claim, and once more a lease later.
 
     By then the lost claim has been executed or dropped, and what the heartbeats found to be lost is stopped. It knows
-    the jobs that are held by their ids. It waits for a row that is locked.
+    the jobs that are held by their ids and attempts. It waits for a row that is locked.
     """
     worker = world.workers[w]
     if worker.mode != "up" or not worker.unsure or any(hold.phase == "sent" for hold in worker.holds):

@@ -37,7 +37,8 @@ def stop(world: World, rules: Rules, w: int) -> Iterator[Step]:
     if worker.mode != "up" or not world.hands or any(hold.phase != "run" for hold in worker.holds):
         return
     known = {hold.job for hold in worker.holds if hold.true}
-    theirs = [j for j, job in enumerate(world.jobs) if job.owner == w and (worker.unsure or j in known)]
+    is_unsure = worker.unsure >= (1 if rules.leaves_nothing_while_unsure else 2)
+    theirs = [j for j, job in enumerate(world.jobs) if job.owner == w and (is_unsure or j in known)]
     if any(world.is_locked(j) for j in theirs):
         return
     after = world

@@ -26,7 +26,8 @@ class Rules:
     # jobq/store/leasing.py, jobq/worker/claimer.py, jobq/worker/membership.py
     reconciles: bool = True
     reconciles_again: bool = True
-    reconciles_by_attempt: bool = False  # it knows what is held by the ids alone
+    reconciles_by_attempt: bool = True  # False: it knows what is held by the ids alone
+    leaves_nothing_while_unsure: bool = True  # until it has reconciled again, all that carries its id
     handlers_stop: bool = True  # a lease after it was lost no handler of it runs any more
     # jobq/statements/finish.py: the end is written after the work's commit, and is one statement
     end_after_work: bool = True

@@ -29,8 +29,8 @@ def measure_latency(bench: Bench) -> Iterator[Figure]:
         waits = _waits(bench)
         p50.append(percentile(waits, 0.5) * 1e3)
         p99.append(percentile(waits, 0.99) * 1e3)
-    yield Figure("latency", "pick-up by an idle worker, p50", tuple(p50), "ms", 2.0, 1.5, False)
-    yield Figure("latency", "pick-up by an idle worker, p99", tuple(p99), "ms", 8.0, 4.0, False)
+    yield Figure("latency", "commit to start, p50", tuple(p50), "ms", 2.0, 1.5, False)
+    yield Figure("latency", "commit to start, p99", tuple(p99), "ms", 8.0, 4.0, False)
 
 
 def measure_urgent(bench: Bench) -> Iterator[Figure]:
@@ -46,7 +46,7 @@ def measure_urgent(bench: Bench) -> Iterator[Figure]:
                 time.sleep(sizes.slow_seconds * (1.5 + index / sizes.urgent))  # at another moment of theirs each time
                 waits.append(_urgent(bench, engine, fleet, index) / sizes.slow_seconds)
                 _await(fleet, lambda: _open(engine) == 0, sizes.slow_jobs * sizes.slow_seconds + BEGIN_SECONDS)
-    words = "start of an urgent job / time of a slow one, the longest"
+    words = "longest wait / a slow job"
     yield Figure("urgent", words, (max(waits),), "x", 1.1, 1.05, False)
 
 
