@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -37,12 +38,14 @@ class Source:
     """A database as the worker's own engines reach it, always through psycopg.
 
     pooler: a transaction pooler stands in between, so that nothing of a session may be relied on or left behind.
+    made: is told of each connection as soon as it is there, before anything is asked over it.
     """
 
     url: sa.URL
     engine: sa.Engine | None = None
     options: dict[str, Any] = field(default_factory=dict)
     pooler: bool = False
+    made: Callable[[Connection], object] = lambda _: None
 
     @property
     def channel(self) -> str:
@@ -57,13 +60,23 @@ class Source:
 
     def connect(self, conninfo: str = "", **parameters: Any) -> psycopg.Connection[Any]:
         """A connection with these parameters, unless the application's engine says something else."""
+        connection = self._open(conninfo, parameters)
+        self.made(connection)
+        return connection
+
+    async def connect_async(self, conninfo: str = "", **parameters: Any) -> psycopg.AsyncConnection[Any]:
+        """The same for the event loop."""
+        connection = await self._open_async(conninfo, parameters)
+        self.made(connection)
+        return connection
+
+    def _open(self, conninfo: str, parameters: dict[str, Any]) -> psycopg.Connection[Any]:
         given = {} if self.engine is None else _ask(self.engine)
         if isinstance(given, dict):
             return psycopg.Connection.connect(conninfo, **{**parameters, **given})
         return _taken_over(given, psycopg.Connection(given.pgconn))
 
-    async def connect_async(self, conninfo: str = "", **parameters: Any) -> psycopg.AsyncConnection[Any]:
-        """The same for the event loop."""
+    async def _open_async(self, conninfo: str, parameters: dict[str, Any]) -> psycopg.AsyncConnection[Any]:
         given = {} if self.engine is None else await _ask_async(self.engine)
         if isinstance(given, dict):
             return await psycopg.AsyncConnection.connect(conninfo, **{**parameters, **given})

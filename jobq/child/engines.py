@@ -26,10 +26,10 @@ class ChildSource(Source):
 
     ask: Callable[[], dict[str, Any]] = _nothing
 
-    def connect(self, conninfo: str = "", **parameters: Any) -> psycopg.Connection[Any]:
+    def _open(self, conninfo: str, parameters: dict[str, Any]) -> psycopg.Connection[Any]:
         return psycopg.Connection.connect(conninfo, **{**parameters, **self.ask()})
 
-    async def connect_async(self, conninfo: str = "", **parameters: Any) -> psycopg.AsyncConnection[Any]:
+    async def _open_async(self, conninfo: str, parameters: dict[str, Any]) -> psycopg.AsyncConnection[Any]:
         asked = await anyio.to_thread.run_sync(self.ask)
         return await psycopg.AsyncConnection.connect(conninfo, **{**parameters, **asked})
 

@@ -14,7 +14,7 @@ from jobq.model import Claimed
 from jobq.statements import claim as statements
 from jobq.statements import slot_claims
 from jobq.statements import survey as survey_statements
-from jobq.store.rows import integers, raw_rows, times
+from jobq.store.rows import raw_rows
 
 NOW, NEXT_AT, ID = 0, 1, 2  # places in the rows of every claim; from ID on as in statements.CLAIMED
 SLOT = ID + len(statements.CLAIMED_NAMES)
@@ -54,10 +54,10 @@ def claim(
         "kinds": list(kinds),
         "n": most,
         "queues": [lane.queue for lane in lanes],
-        "priorities": integers([lane.priority for lane in lanes]),
-        "run_ats": times([lane.run_at for lane in lanes]),
-        "ids": integers([lane.id for lane in lanes]),
-        "limits": integers([lane.limit for lane in lanes]),
+        "priorities": [lane.priority for lane in lanes],
+        "run_ats": [lane.run_at for lane in lanes],
+        "ids": [lane.id for lane in lanes],
+        "limits": [lane.limit for lane in lanes],
     }
     rows = raw_rows(connection, statements.claim(), binds)
     jobs = _claimed(rows)

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from jobq.model import Position, State
 from jobq.statements import finish as statements
 from jobq.statements import slots as slot_statements
-from jobq.store.rows import integers, raw_rows
+from jobq.store.rows import raw_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ def finish_done(
     """
     binds = {
         "worker_id": worker_id,
-        "ids": integers(ids),
-        "attempts": integers(attempts),
+        "ids": list(ids),
+        "attempts": list(attempts),
         "outcomes": outcomes if any(outcomes) else None,
         "keep": keep.total_seconds(),
     }

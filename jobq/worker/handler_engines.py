@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from time import monotonic
@@ -36,7 +37,7 @@ class HandlerEngines:
     """
 
     def __init__(self, source: Source, *, name: str, size: int) -> None:
-        self._source = source
+        self._source = replace(source, made=self._begin_connecting)
         self._name = name
         self._options: dict[str, Any] = {"pool_size": size, "max_overflow": 0}
         self._deadlines = Deadlines()
@@ -87,7 +88,6 @@ class HandlerEngines:
         self._deadlines.close()
 
     def _guarded(self, engine: sa.Engine) -> sa.Engine:
-        event.listen(engine, "connect", self._begin_connecting, insert=True)  # before SQLAlchemy's own questions
         if not self._source.pooler:
             event.listen(engine, "connect", _set_for_session)
         event.listen(engine, "checkout", partial(self._look_at, engine.dialect))
@@ -97,9 +97,10 @@ class HandlerEngines:
         event.listen(engine, "close", self._let_go)
         return engine
 
-    def _begin_connecting(self, _connection: Any, record: Any) -> None:
-        self._deadlines.watch(record.driver_connection)
-        self._deadlines.set(record.driver_connection, CONNECT_LIMIT.total_seconds())
+    def _begin_connecting(self, connection: Any) -> None:
+        """Before SQLAlchemy's own questions, which connections that are made at the same time ask one after another."""
+        self._deadlines.watch(connection)
+        self._deadlines.set(connection, CONNECT_LIMIT.total_seconds())
 
     def _look_at(self, dialect: sa.Dialect, dbapi_connection: Any, record: Any, _proxy: Any) -> None:
         """When one is lost while it was idle, have the pool make anew all that it has.

@@ -30,11 +30,13 @@ class Weather:
     """What the network does to all lines at the moment; set at any time, from any thread.
 
     `latency_seconds`: each piece arrives so much later, whatever is under way before it. `drip`: so many bytes each
-    hundredth of a second, at most. `on_request` and `on_reply` see all bytes and decide about them.
+    hundredth of a second, at most. `is_still`: replies are kept, and go nowhere. `on_request` and `on_reply` see all
+    bytes and decide about them.
     """
 
     latency_seconds: float = 0.0
     drip: int | None = None
+    is_still: bool = False
     on_request: Callable[[bytes], Fate] = field(default=lambda _: Fate.PASS)
     on_reply: Callable[[bytes], Fate] = field(default=lambda _: Fate.PASS)
 
@@ -102,6 +104,8 @@ class Line:
                         await self._send(data, sink)
 
     async def _send(self, data: bytes, sink: SocketStream) -> None:
+        while sink is self._client and self._weather.is_still:  # noqa: ASYNC110  # it is set from other threads
+            await anyio.sleep(TICK_SECONDS)
         while (drip := self._weather.drip) and data:
             await sink.send(data[:drip])
             data = data[drip:]

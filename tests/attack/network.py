@@ -13,6 +13,8 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from holes import let_through, swallow
 from lines import Line, Weather
 
+ACKNOWLEDGED_SECONDS = 0.3  # Linux acknowledges within 0.2
+
 
 class Network:
     """Forwards connections to a server, at `url`. `weather` decides about the bytes of all of them."""
@@ -80,6 +82,9 @@ class Network:
         return len(lines)
 
     async def _be_dark(self, is_dark: bool) -> None:
+        self.weather.is_still = is_dark
+        if is_dark:  # bytes without an acknowledgement would be sent again and again, and be heard
+            await anyio.sleep(ACKNOWLEDGED_SECONDS)
         self._is_dark = is_dark
         assert self._listening is not None
         for each in [self._listening, *(line.client_socket for line in self._lines)]:

@@ -16,14 +16,14 @@ from network import Network, network_to
 from sqlalchemy.orm import Session
 from tally import tally
 
-from jobq import keepalive
+from jobq import session_settings
 from jobq.database import Database
 from jobq.source import source_of
 from jobq.worker import handler_engines, session_watch
 from jobq.worker.handler_engines import HandlerEngines
 
 # The server's own limits in CI are shorter than those of a worker; the way to it is the same.
-SHORT = dict(zip(keepalive.SERVER_KEEPALIVE, ["1", "1", "2", "2000"], strict=True))
+SHORT = dict(zip(session_settings.SERVER_KEEPALIVE, ["1", "1", "2", "2000"], strict=True))
 REAL: dict[str, str] = {}
 LIMITS = length(ci=SHORT, chaos=REAL, long=REAL)
 SILENT = {"keepalives": "0", "tcp_user_timeout": "0"}  # a machine without power does not even give up with a RST
@@ -139,8 +139,8 @@ async def test_a_statement_that_the_server_knows_nothing_of_is_not_waited_for(
 async def test_the_server_lets_go_of_a_client_that_vanished_in_its_transaction(
     database_url: str, board: Board, where: str, seed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = {} if seed else {**keepalive.SERVER_KEEPALIVE, **LIMITS}
-    monkeypatch.setattr(keepalive, "SERVER_KEEPALIVE", told)
+    told = {} if seed else {**session_settings.SERVER_KEEPALIVE, **LIMITS}
+    monkeypatch.setattr(session_settings, "SERVER_KEEPALIVE", told)
     url = sa.make_url(database_url).update_query_dict(SILENT)
     engines = HandlerEngines(source_of(url), name="test", size=1)
 
