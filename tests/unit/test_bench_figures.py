@@ -9,7 +9,7 @@ import pytest
 from jobq_cli.bench import figures, machine, probe
 from jobq_cli.bench.course import NAMES, steps
 from jobq_cli.bench.figures import Figure
-from jobq_cli.bench.measures.draining import turned
+from jobq_cli.bench.measures.draining import CIRCUMSTANCES, Circumstance, turned
 from jobq_cli.bench.server_log import ServerLog
 
 MORE = Figure("drain", "drained", (90.0, 100.0, 400.0), "jobs/s", must=100.0, aim=200.0)
@@ -61,11 +61,10 @@ def test_another_document_is_refused(document: object) -> None:
         figures.read(document)
 
 
-def test_each_drain_is_the_first_of_a_round_in_its_turn() -> None:
-    names = ["drain", "threads", "mixed"]
-
-    assert [turned(names, by)[0] for by in range(4)] == ["drain", "threads", "mixed", "drain"]
-    assert all(sorted(turned(names, by)) == sorted(names) for by in range(4))
+@pytest.mark.parametrize("each", CIRCUMSTANCES, ids=lambda each: each.name)
+def test_of_two_drains_that_are_compared_each_is_the_first_in_its_turn(each: Circumstance) -> None:
+    assert turned(each, 1) == [each.over, each.name]
+    assert turned(each, 2) == [each.name, each.over]
 
 
 def test_only_statements_that_were_sent_while_it_watched_are_counted(tmp_path: Path) -> None:

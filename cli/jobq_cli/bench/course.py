@@ -34,6 +34,6 @@ def course(bench: Bench, names: frozenset[str]) -> Iterator[Figure]:
 
 def steps(names: frozenset[str], rounds: int) -> int:
     """How often a run says what it does, about: for a bar."""
-    drains = len(names & set(DRAINS) | {"drain"}) if names & set(DRAINS) else 0
+    drains = 2 * len(names & set(DRAINS) - {"drain"}) or len(names & {"drain"})
     in_rounds = drains + len(names & {"one-core", "latency", "enqueue", "bulk"})
     return rounds * in_rounds + len(names & {"urgent", "snapshot", "idle"}) + 2 * len(names & {"memory", "stats"})

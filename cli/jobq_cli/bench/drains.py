@@ -17,6 +17,7 @@ from jobq_cli.bench.fleet import APP, Fleet, working
 from jobq_cli.failures import Failed
 
 MOST_SECONDS = 600.0
+START_SECONDS = 1.0  # for what a worker does once: it looks everywhere for lost jobs, and the leader sums up
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ def drain(bench: Bench, engine: sa.Engine, rows: Sequence[Args[...]], *, number:
     """Enqueue the rows, then let so many workers drain them, which begin together. Raises: Failed."""
     with engine.begin() as connection:
         ids = [enqueued.id for enqueued in jobq.enqueue_many(connection, rows[0].source, rows)]
-        queues = list(connection.execute(statements.queues_of(), {"first": min(ids)}).scalars())
+        queues = list(connection.execute(statements.queues_of()).scalars())
         for queue in queues:
             jobq.pause(connection, queue)
     vacuum(engine)
@@ -44,6 +45,15 @@ def drain(bench: Bench, engine: sa.Engine, rows: Sequence[Args[...]], *, number:
     return found
 
 
+def maintained(bench: Bench, engine: sa.Engine) -> None:
+    """Have a worker sum up what is said to have ended: a fleet at work does it minute by minute."""
+    with (
+        working(engine, bench.probe, concurrency=1) as fleet,
+        engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+    ):
+        _wait(fleet, lambda: bool(connection.execute(statements.is_summed_up()).scalar_one()))
+
+
 def numbered(count: int) -> list[Args[...]]:
     """So many equal jobs."""
     return [noop.args(-1)] * count
@@ -53,6 +63,7 @@ def _begin(engine: sa.Engine, fleet: Fleet, queues: Sequence[str]) -> None:
     """Once all of them are there: one process may be half a second later than another."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         _wait(fleet, lambda: connection.execute(statements.workers_up()).scalar_one() == len(fleet.processes))
+    time.sleep(START_SECONDS)
     with engine.begin() as connection:
         for queue in queues:
             jobq.resume(connection, queue)

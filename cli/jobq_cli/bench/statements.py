@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import INTERVAL, JSONB
 
 from jobq.statements.binds import as_interval, param
-from jobq.tables import finished_jobs, jobs, workers
+from jobq.tables import finished_jobs, jobs, leader, workers
 
 _NOW = sa.func.now()
 _ARGS = sa.cast(sa.literal_column("'{\"number\": -1}'", sa.Text), JSONB)
@@ -81,14 +81,20 @@ def open_among() -> sa.Executable:
 
 @cache
 def queues_of() -> sa.Executable:
-    """The queues of the jobs from an id on. Bind: first."""
-    return sa.select(jobs.c.queue).where(jobs.c.id >= param("first", sa.BigInteger)).distinct()
+    """The queues that have open jobs."""
+    return sa.select(jobs.c.queue).distinct()
 
 
 @cache
 def workers_up() -> sa.Executable:
     """How many workers have a row."""
     return sa.select(sa.func.count()).select_from(workers)
+
+
+@cache
+def is_summed_up() -> sa.Executable:
+    """Whether what ended has been summed up, but for the last minutes."""
+    return sa.select(sa.func.coalesce(sa.func.bool_and(leader.c.summed_until > _NOW - _interval("3 minutes")), False))
 
 
 @cache

@@ -32,9 +32,6 @@ class Target:
 TARGETS = [
     Target("drain: jobq / raw", (JOBQ, "drain1"), ("raw", "drain1"), 0.5, 0.75),
     Target("drain: jobq / pgqueuer", (JOBQ, "drain1"), ("pgqueuer", "drain1"), 2.5, 3.0),
-    Target("drain: a long backlog / a short one", (JOBQ, "backlog"), (JOBQ, "drain1"), 0.85, 0.95),
-    Target("drain: large tables / empty ones", (JOBQ, "history"), (JOBQ, "drain1"), 0.9, 0.95),
-    Target("drain: 2 processes / 1", (JOBQ, "drain2"), (JOBQ, "drain1"), 1.15, 1.3),
     Target("drain, server and worker on one core, jobs/s", (JOBQ, "onecore"), None, 20_000, 30_000),
     Target("drain, on one core: jobq / pgqueuer", (JOBQ, "onecore"), ("pgqueuer", "onecore"), 1.5, 1.5),
     Target("bulk enqueue: jobq / pgqueuer", (JOBQ, "many"), ("pgqueuer", "many"), 1.2, 2.0),

@@ -88,6 +88,7 @@ def drain_history(bench: Bench, queue: Queue, info: dict[str, Any]) -> Result:
     queue.call("history", done=bench.sizes.finished, future=bench.sizes.future)
     queue.call("enqueue_many", jobs=bench.sizes.drain)
     bench.connection.execute("VACUUM ANALYZE")
+    bench.connection.execute("CHECKPOINT")  # what the filling has left is not written meanwhile
     return _drain(bench, queue, info, bench.sizes.drain, 1)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -13,56 +13,75 @@ from jobq.handlers import Args
 from jobq_cli.bench import machine, statements
 from jobq_cli.bench.app import noop, plain
 from jobq_cli.bench.bench import Bench, run
-from jobq_cli.bench.drains import Drain, drain, numbered
+from jobq_cli.bench.drains import Drain, drain, maintained, numbered
 from jobq_cli.bench.figures import Figure, ratio
 from jobq_cli.bench.mixed import PACED, PRIORITIES, QUEUES
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstance:
-    """What a drain is measured under, and its rate as a ratio to the usual one of the same round."""
+    """What a drain is measured under, and its rate as a ratio to that of another one, right before it or after."""
 
     name: str
     words: str
     must: float
     aim: float
+    over: str = "drain"
 
 
 CIRCUMSTANCES = [
     Circumstance("backlog", "long backlog / short one", 0.85, 0.95),
     Circumstance("history", "full tables / empty ones", 0.9, 0.95),
-    Circumstance("processes", "2 processes / 1", 1.15, 1.3),
+    Circumstance("processes", "2 processes / 1, long backlog", 1.15, 1.3, over="backlog"),
     Circumstance("threads", "in threads / async", 0.6, 0.8),
     Circumstance("mixed", "40 queues, weights, priorities / one", 0.8, 0.95),
 ]
 
 
 def measure(bench: Bench, names: frozenset[str]) -> Iterator[Figure]:
-    """The usual drain, and those of `names` beside it: in each round every one of them once."""
+    """The usual drain, and in each round every one of `names` beside what it is compared with."""
     chosen = [each for each in CIRCUMSTANCES if each.name in names]
+    usual: list[Drain] = []
+    found: dict[str, list[tuple[Drain, Drain]]] = {each.name: [] for each in chosen}
     with ExitStack() as stack:
-        filled = stack.enter_context(bench.database()) if "history" in names else None
-        if filled is not None:
-            bench.tell("history: filling the tables")
-            run(filled, statements.add_finished(), n=bench.sizes.finished)
-            run(filled, statements.add_future(), n=bench.sizes.future)
-        found: dict[str, list[Drain]] = {name: [] for name in ("drain", *(each.name for each in chosen))}
+        filled = stack.enter_context(_filled(bench)) if "history" in names else None
         for round_ in bench.rounds():
-            for name in turned(list(found), round_ - 1):
-                bench.tell(f"{name}, round {round_}")
-                found[name].append(_under(bench, name, filled))
-    yield from _figures(found["drain"])
-    usual = [one.rate for one in found["drain"]]
+            for each in chosen:
+                over, one = _beside(bench, each, round_, filled)
+                found[each.name].append((over, one))
+                usual += [over] if each.over == "drain" else []
+            if "drain" in names and not any(each.over == "drain" for each in chosen):
+                bench.tell(f"drain, round {round_}")
+                usual.append(_under(bench, "drain", filled))
+    yield from _figures(usual)
     for each in chosen:
-        rates = [one.rate for one in found[each.name]]
-        yield Figure(each.name, each.words, ratio(rates, usual), "x", each.must, each.aim)
-        yield Figure(each.name, "drained", tuple(rates), "jobs/s")
+        overs, ones = zip(*found[each.name], strict=True)
+        rates = tuple(one.rate for one in ones)
+        yield Figure(each.name, each.words, ratio(rates, [over.rate for over in overs]), "x", each.must, each.aim)
+        yield Figure(each.name, "drained", rates, "jobs/s")
 
 
-def turned(names: list[str], by: int) -> list[str]:
-    """So that another one is the first of each round: what the machine does best, or worst, meets all of them."""
-    by %= len(names)
-    return names[by:] + names[:by]
+def turned(each: Circumstance, round_: int) -> list[str]:
+    """Which of the two comes first: what the machine does best, or worst, meets both."""
+    return [each.over, each.name] if round_ % 2 else [each.name, each.over]
+
+
+def _beside(bench: Bench, each: Circumstance, round_: int, filled: sa.Engine | None) -> tuple[Drain, Drain]:
+    found = {}
+    for name in turned(each, round_):
+        bench.tell(f"{name}, round {round_}")
+        found[name] = _under(bench, name, filled)
+    return found[each.over], found[each.name]
+
+
+@contextmanager
+def _filled(bench: Bench) -> Iterator[sa.Engine]:
+    with bench.database() as engine:
+        bench.tell("history: filling the tables")
+        run(engine, statements.add_finished(), n=bench.sizes.finished)
+        run(engine, statements.add_future(), n=bench.sizes.future)
+        maintained(bench, engine)
+        yield engine
 
 
 def measure_one_core(bench: Bench) -> Iterator[Figure]:
@@ -78,6 +97,8 @@ def measure_one_core(bench: Bench) -> Iterator[Figure]:
 
 
 def _figures(usual: list[Drain]) -> Iterator[Figure]:
+    if not usual:
+        return
     yield Figure("drain", "drained, 1 process", tuple(one.rate for one in usual), "jobs/s")
     for who, must, aim in (("worker", 0.25, 0.12), ("server", 0.25, 0.18)):
         costs = [getattr(one, f"{who}_cpu") for one in usual]
@@ -93,7 +114,7 @@ def _under(bench: Bench, name: str, filled: sa.Engine | None) -> Drain:
             case "backlog":
                 return drain(bench, engine, numbered(bench.sizes.backlog))
             case "processes":
-                return drain(bench, engine, numbered(bench.sizes.jobs), number=2)
+                return drain(bench, engine, numbered(bench.sizes.backlog), number=2)
             case "threads":
                 return drain(bench, engine, [plain.args(-1)] * bench.sizes.jobs)
             case "mixed":
