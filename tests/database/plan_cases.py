@@ -139,9 +139,9 @@ def stats(connection: sa.Connection, held: list[Fence]) -> int:
     return len(jobq.stats(connection).queues)
 
 
-def of_worker(run: Run, *scans: str, pages: float) -> Case:
+def of_worker(run: Run, *scans: str, pages: float, most_sorted: int = MOST_SORTED) -> Case:
     """On a connection of the worker's own."""
-    return Case(run, frozenset(scans), pages, dict(SESSION_SETTINGS))
+    return Case(run, frozenset(scans), pages, dict(SESSION_SETTINGS), most_sorted)
 
 
 def of_caller(run: Run, *scans: str, pages: float, most_sorted: int = MOST_SORTED) -> Case:
@@ -162,7 +162,7 @@ CASES = [
     of_worker(beat, BY_ID, pages=3),
     of_worker(survey, BY_LANE, pages=12),
     of_worker(look_for_lost_workers, pages=20),
-    of_worker(rescue, SEARCH, BY_ID, pages=100),
+    of_worker(rescue, SEARCH, BY_ID, pages=100, most_sorted=10_000),  # the workers' ids of what runs
     of_caller(retry, ENDED_BY_ID, pages=40),
     of_caller(get, BY_ID, ENDED_BY_ID, pages=20),
     of_caller(list_newest, BY_ID, ENDED_BY_ID, pages=3),
