@@ -19,8 +19,8 @@ Schemas = tuple[tuple[str | None, str | None], ...] | None
 def raw_rows(connection: sa.Connection, statement: sa.Executable, binds: Mapping[str, Any]) -> Rows:
     """Plain tuples, for statements of very many rows and those that somebody waits for.
 
-    SQLAlchemy compiles the statement, once. What it does around each execution takes longer than all that psycopg does:
-    without it an idle worker begins a job 0.3 ms earlier. No values but those that a driver takes as they are.
+    SQLAlchemy compiles the statement, once. What it does around each execution takes longer than all that psycopg does,
+    and a job that is picked up waits for it. No values but those that a driver takes as they are.
     """
     if connection.dialect.driver != "psycopg":  # of the testing kit
         return connection.execute(statement, binds).fetchall()
@@ -56,7 +56,7 @@ def _wrapped(connection: sa.Connection, text: str, error: Exception, is_lost: bo
 
 
 def _as_text(value: Any) -> Any:
-    """Arrays of numbers and moments as the server reads them: psycopg takes ten times as long for a thousand."""
+    """Arrays of numbers and moments as the server reads them: psycopg takes many times as long for a thousand."""
     if not isinstance(value, list) or not value:
         return value
     if isinstance(value[0], int):
