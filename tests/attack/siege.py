@@ -18,8 +18,8 @@ HERE = Path(__file__).parent
 RESUMES_SECONDS = 5.0
 ENDS_SECONDS = 40.0
 CPU_SHARE = 0.05
-BURST_SECONDS = 0.15  # of processor: what one collection of garbage may take, whatever happens outside
 SETTLES_SECONDS = 1.5  # after the blow, before the processor's time is counted: each service notices it once
+SAMPLE_SECONDS = 0.5
 QUICK, LONG, ENTRIES = 30, 4, 8
 
 
@@ -50,18 +50,16 @@ class Siege:
         used = Used(self.workers)
         with blow:
             wait_out(min(SETTLES_SECONDS, seconds))
-            used.begin()
-            wait_out(max(seconds - SETTLES_SECONDS, 0))
-            used.end()
+            used.watch(seconds - SETTLES_SECONDS)
         if dead := self.dead():
             return dead
         late, took = load.late(resumes_within)
         wrong = [*load.found_wrong(late), *self.dead()]
         if took > resumes_within:
             wrong.append(f"no job began within {resumes_within:.0f} s")
-        if is_away and used.cpu_seconds > CPU_SHARE * used.seconds + BURST_SECONDS:
-            wrong.append(f"a worker used {used.cpu_seconds:.2f} s of a processor in {used.seconds:.1f} s of an outage")
-        print(f"a job began {took:.2f} s after; {used.cpu_seconds:.2f} s of a processor in {used.seconds:.1f} s")
+        if is_away and used.share > CPU_SHARE:
+            wrong.append(f"a worker used {used.share:.0%} of a processor in an outage")
+        print(f"a job began {took:.2f} s after; {used.share:.1%} of a processor meanwhile")
         return wrong
 
     def dead(self) -> list[str]:
@@ -70,22 +68,32 @@ class Siege:
 
 
 class Used:
-    """The processor's time of those who live at the end."""
+    """The processor's time of the workers."""
 
     def __init__(self, workers: list[Member]) -> None:
         self._workers = workers
-        self._at_first: dict[int, float] = {}
-        self._began = 0.0
-        self.seconds = self.cpu_seconds = 0.0
+        self.share = 0.0
 
-    def begin(self) -> None:
-        self._began = time.monotonic()
-        self._at_first = {each.pid: each.cpu_seconds for each in self._workers if each.is_alive}
+    def watch(self, seconds: float) -> None:
+        """Returns after the time, a second at least; `share` is then that of the worker that used most."""
+        samples = [self._sample() for _ in range(max(2, int(seconds / SAMPLE_SECONDS)))]
+        self.share = max((steady_share([each[pid] for each in samples]) for pid in samples[-1]), default=0.0)
 
-    def end(self) -> None:
-        self.seconds = time.monotonic() - self._began
-        used = [each.cpu_seconds - self._at_first[each.pid] for each in self._workers if each.is_alive]
-        self.cpu_seconds = max(used, default=0.0)
+    def _sample(self) -> dict[int, float]:
+        """The share that each process used since now: of those who live at its end."""
+        began, at_first = time.monotonic(), self._cpu_seconds()
+        wait_out(SAMPLE_SECONDS)
+        seconds = time.monotonic() - began
+        return {pid: (used - at_first[pid]) / seconds for pid, used in self._cpu_seconds().items()}
+
+    def _cpu_seconds(self) -> dict[int, float]:
+        return {each.pid: each.cpu_seconds for each in self._workers if each.is_alive}
+
+
+def steady_share(shares: list[float]) -> float:
+    """The mean of all samples but the greatest: one collection of garbage happens whatever is going on outside."""
+    usual = sorted(shares)[:-1]
+    return sum(usual) / len(usual)
 
 
 class Load:

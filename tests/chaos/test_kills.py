@@ -104,5 +104,7 @@ def test_kills_at_any_moment_cost_each_job_no_more_than_its_rescues(board: Board
     rescues = sum(row.rescues for row in ended)
     print(f"\n{len(ended)} jobs, 12 kills, {rescues} rescues, {sum(len(row.runs) for row in ended)} runs")
     assert [row.state for row in ended] == ["done"] * len(jobs)
-    assert [row for row in ended if not row.attempt - 1 == row.failures == row.rescues] == []
+    # An attempt more than that is a job that was given back unbegun: by a worker too slow to come to it.
+    assert [row for row in ended if not row.attempt - 1 >= row.failures == row.rescues] == []
+    assert [row for row in ended if len(row.runs) > 1 + row.rescues] == []
     assert [row for row in ended if len(set(row.runs)) != len(row.runs) or row.runs[-1] != row.attempt] == []
