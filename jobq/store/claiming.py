@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -22,8 +22,7 @@ _NEW = tuple.__new__
 _BY_TIME = attrgetter("run_at", "id")
 
 
-@dataclass(frozen=True, slots=True)
-class LaneAsk:
+class LaneAsk(NamedTuple):
     """One lane of a claim: up to `limit` jobs behind the cursor (run_at, id)."""
 
     queue: str
@@ -60,12 +59,16 @@ def claim(
         "limits": [lane.limit for lane in lanes],
     }
     rows = raw_rows(connection, statements.claim(), binds)
-    jobs = _claimed(rows)
-    jobs.sort(key=_BY_TIME)
-    if len({(job.queue, job.priority) for job in jobs}) > 1:
-        order = {(lane.queue, lane.priority): n for n, lane in enumerate(lanes)}
-        jobs.sort(key=lambda job: order[job.lane])
-    return Claim(rows[0][NOW], tuple(jobs), rows[0][NEXT_AT])
+    jobs = sorted(_claimed(rows), key=_BY_TIME)
+    return Claim(rows[0][NOW], tuple(_by_lane(jobs, lanes)), rows[0][NEXT_AT])
+
+
+def _by_lane(jobs: Iterable[Claimed], lanes: Iterable[LaneAsk]) -> list[Claimed]:
+    """Lane after lane, otherwise as they come."""
+    found: dict[tuple[str, int], list[Claimed]] = {lane[:2]: [] for lane in lanes}
+    for job in jobs:
+        found[job.lane].append(job)
+    return [job for each in found.values() for job in each]
 
 
 def claim_slots(

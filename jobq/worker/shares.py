@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from math import ceil
 
 from jobq.fairness import allot, shuffled
 
@@ -12,7 +11,9 @@ LOWEST = 3
 
 
 class Shares:
-    """Queues that filled what they were given are busy: these divide the room by weight, the others go before them.
+    """Queues that filled what they were given are busy: these divide the room by weight. The others go before them, each
+    with the share that is its own if all are busy: one claim finds that out, and jobs are read side by side, as they
+    came, which a page of the table needs to be cleaned up once and not for each of them.
 
     The last of the busy ones may take what the others leave, so one claim fills the room. It fails to when that one
     runs dry: then `has_more` says that another claim would find something.
@@ -29,11 +30,9 @@ class Shares:
         busy = {queue: weights[queue] for queue in turn if queue in self._busy}
         if not busy:
             return dict.fromkeys(turn, room)
-        last, total = next(reversed(busy)), sum(busy.values())
-        limits = allot(room, busy, self._source)
-        for queue in turn:
-            if queue not in busy:
-                limits[queue] = ceil(room * weights[queue] / (total + weights[queue]))
+        last, of_all = next(reversed(busy)), allot(room, weights, self._source)
+        others = {queue: max(1, of_all[queue]) for queue in turn if queue not in busy}
+        limits = {**allot(room, busy, self._source), **others}
         found = {queue: limits[queue] for queue in turn if queue != last and limits[queue]}
         return {**found, last: room}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from sqlalchemy import event
 
 from jobq.grants import Duty
 from jobq.store import inserting
+from jobq_cli.app import run
 
 
 @pytest.fixture(autouse=True)
@@ -33,3 +34,23 @@ def sent(shared_engine: sa.Engine) -> Iterator[list[str]]:
     event.listen(shared_engine, "before_cursor_execute", note)
     yield texts
     event.remove(shared_engine, "before_cursor_execute", note)
+
+
+@pytest.fixture
+def rows(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[sa.Connection]:
+    """A connection that commits each statement, to the database that commands work on."""
+    monkeypatch.setenv("JOBQ_DATABASE_URL", database_url)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        yield connection
+
+
+@pytest.fixture
+def jobq(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run a command line: exit code, stdout, stderr."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run([str(each) for each in arguments])
+        return code, *capsys.readouterr()
+
+    return call

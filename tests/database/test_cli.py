@@ -4,15 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from admin_rows import NOW, add_ended, add_job, add_worker, everything
-
-from jobq_cli.app import run
 
 pytestmark = pytest.mark.duty("operate")
 
@@ -21,26 +19,6 @@ ERROR = {
     "attempt": 1, "at": "2026-01-02T03:04:05+00:00", "worker": "host:7", "error": "shop.CardDeclined",
     "message": "no \x1b[31m", "traceback": "Traceback (most recent call last):\n  in charge\n",
 }  # fmt: skip
-
-
-@pytest.fixture
-def rows(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[sa.Connection]:
-    """A connection that commits each statement, to the database that commands work on."""
-    monkeypatch.setenv("JOBQ_DATABASE_URL", database_url)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        yield connection
-
-
-@pytest.fixture
-def jobq(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run a command line: exit code, stdout, stderr."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run([str(each) for each in arguments])
-        return code, *capsys.readouterr()
-
-    return call
 
 
 def objects(text: str) -> list[dict[str, object]]:

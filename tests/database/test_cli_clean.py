@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -12,32 +12,11 @@ from admin_rows import NOW, add_ended, add_job, add_worker
 from terminal import Step, on_a_terminal
 
 from jobq.store.leading import campaign
-from jobq_cli.app import run
 from jobq_cli.commands import stats as command
 
 pytestmark = pytest.mark.duty("operate")
 
 EXPIRED = {"finished_at": NOW - timedelta(days=2), "expires_at": NOW - timedelta(days=1)}
-
-
-@pytest.fixture
-def rows(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[sa.Connection]:
-    """A connection that commits each statement, to the database that commands work on."""
-    monkeypatch.setenv("JOBQ_DATABASE_URL", database_url)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        yield connection
-
-
-@pytest.fixture
-def jobq(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run a command line: exit code, stdout, stderr."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run([str(each) for each in arguments])
-        return code, *capsys.readouterr()
-
-    return call
 
 
 def left(connection: sa.Connection) -> int:

@@ -22,14 +22,6 @@ HOSTILE = ["x'; DROP TABLE jobq.jobs; --", '"; LISTEN y; --', "%s %(a)s {0}", "}
 
 
 @pytest.fixture
-def rows(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[sa.Connection]:
-    """A connection that commits each statement, to the database that commands work on."""
-    monkeypatch.setenv("JOBQ_DATABASE_URL", database_url)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        yield connection
-
-
-@pytest.fixture
 def ids(capsys: pytest.CaptureFixture[str]) -> Callable[..., list[int]]:
     """What `jobq list` finds."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -20,14 +20,6 @@ from jobq_cli.app import run
 pytestmark = pytest.mark.duty("read")
 
 Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def rows(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[sa.Connection]:
-    """A connection that commits each statement, to the database that commands work on."""
-    monkeypatch.setenv("JOBQ_DATABASE_URL", database_url)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        yield connection
 
 
 @pytest.fixture

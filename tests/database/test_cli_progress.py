@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,13 +17,6 @@ from jobq_cli.text import bar
 
 Command = Callable[..., str]
 SAID = {"progress": {"fraction": 0.4, "message": "page 4 of 10", "attempt": 2}, "checkpoint": {"page": 4}}
-
-
-@pytest.fixture
-def rows(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[sa.Connection]:
-    monkeypatch.setenv("JOBQ_DATABASE_URL", database_url)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        yield connection
 
 
 @pytest.fixture

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import sqlalchemy as sa
 from admin_rows import NOW, add_job
 
 from jobq.tables import queues, slots
-from jobq_cli.app import run
 
 pytestmark = pytest.mark.duty("operate")
 
@@ -18,24 +17,10 @@ Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def rows(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[sa.Connection]:
-    """A connection that commits each statement, to the database that commands work on."""
-    monkeypatch.setenv("JOBQ_DATABASE_URL", database_url)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        add_job(connection, queue="email")
-        yield connection
-
-
-@pytest.fixture
-def jobq(capsys: pytest.CaptureFixture[str]) -> Call:
-    """Run a command line: exit code, stdout, stderr."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run([str(each) for each in arguments])
-        return code, *capsys.readouterr()
-
-    return call
+def rows(rows: sa.Connection) -> sa.Connection:
+    """With a job of a queue."""
+    add_job(rows, queue="email")
+    return rows
 
 
 def test_a_queue_is_paused_for_a_while_and_resumed(rows: sa.Connection, jobq: Call) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +19,6 @@ from jobq.schedule import Step
 from jobq.store import scheduling as store
 from jobq.store.scheduling import Due
 from jobq.tables import jobs, schedules
-from jobq_cli.app import run
 
 pytestmark = pytest.mark.duty("operate")
 
@@ -28,23 +27,9 @@ MINUTE = sa.text("now() + interval '1 minute'")
 
 
 @pytest.fixture
-def rows(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[sa.Connection]:
-    """A connection that commits each statement, to the database that commands work on."""
-    monkeypatch.setenv("JOBQ_DATABASE_URL", database_url)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        yield connection
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
+def command(jobq: Command) -> Command:
     """Run a command line: exit code, stdout, stderr."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run(list(arguments))
-        return code, *capsys.readouterr()
-
-    return call
+    return jobq
 
 
 def publish(connection: sa.Connection, schedule: Any, **options: Any) -> jobq.App:

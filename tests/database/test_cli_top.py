@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from admin_rows import NOW, add_job, add_worker
 from terminal import Step, on_a_terminal
 
-from jobq_cli.app import run
 from jobq_cli.top.screen import ENTER, HOME, LEAVE
 
 pytestmark = pytest.mark.duty("read")
@@ -21,24 +20,10 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def rows(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[sa.Connection]:
-    """A connection that commits each statement, to the database that commands work on."""
-    monkeypatch.setenv("JOBQ_DATABASE_URL", database_url)
+def rows(rows: sa.Connection, monkeypatch: pytest.MonkeyPatch) -> sa.Connection:
+    """The terminal is one that can be drawn on."""
     monkeypatch.setenv("TERM", "xterm")
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        yield connection
-
-
-@pytest.fixture
-def jobq(capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run a command line: exit code, stdout, stderr."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run(arguments)
-        return code, *capsys.readouterr()
-
-    return call
+    return rows
 
 
 def runs(rows: sa.Connection, message: str = "page 4 of 10") -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -64,13 +64,6 @@ def as_a_row(connection: sa.Connection) -> None:
 
 
 WAYS = [by_function, by_trigger, by_bare_kind, by_bare_kind_in_bulk, by_bare_kind_from_a_query, as_a_row]
-
-
-@pytest.fixture
-def rows(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[sa.Connection]:
-    monkeypatch.setenv("JOBQ_DATABASE_URL", database_url)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        yield connection
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -307,14 +307,6 @@ def test_what_nothing_holds_up_is_claimed_and_what_something_holds_up_is_not(
             if Cause.IN_LINE not in {answer.cause, *(reason.cause for reason in answer.also)} or causes - {Cause.DUE}:
                 assert (id_ in claimed) is (causes <= {Cause.DUE}), answer
         savepoint.rollback()
-
-
-@pytest.fixture
-def rows(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[sa.Connection]:
-    """A connection that commits each statement, to the database that commands work on."""
-    monkeypatch.setenv("JOBQ_DATABASE_URL", database_url)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        yield connection
 
 
 @pytest.fixture

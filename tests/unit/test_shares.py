@@ -93,6 +93,17 @@ def test_f22_a_flood_does_not_keep_a_few_jobs_of_another_queue_waiting(room: int
     assert len(order) == 2050
 
 
+def test_f22_the_second_claim_already_takes_from_forty_floods() -> None:
+    weights = {str(number): 1 + number % 5 for number in range(40)}
+    table, lanes = Flood({(queue, 1): 5000 for queue in weights}), serving(weights)
+
+    table.claim(lanes, 400)
+    shares = [Counter(table.claim(lanes, 400)) for _ in range(2)]
+
+    for queue, weight in weights.items():
+        assert [share[queue] for share in shares] == pytest.approx([400 * weight / 120] * 2, abs=1), queue
+
+
 @pytest.mark.parametrize("room", [1, 4, 20])
 def test_f22_floods_in_two_priorities_are_no_two_shares(room: int) -> None:
     table = Flood({("default", 0): 1500, ("default", 1): 1500, ("default", 2): 1500, ("email", 1): 1500})
