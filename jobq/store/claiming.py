@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -19,7 +19,7 @@ from jobq.store.rows import raw_rows
 NOW, NEXT_AT, ID = 0, 1, 2  # places in the rows of every claim; from ID on as in statements.CLAIMED
 SLOT = ID + len(statements.CLAIMED_NAMES)
 _NEW = tuple.__new__
-_BY_TIME = attrgetter("run_at", "id")
+_TURN = attrgetter("priority", "run_at", "id")
 
 
 class LaneAsk(NamedTuple):
@@ -34,7 +34,10 @@ class LaneAsk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a claim gave: `now` is the time of the statement. Jobs come in the order of the lanes asked for.
+    """What a claim gave: `now` is the time of the statement.
+
+    Jobs come in the order in which they start, whatever their queues: by priority, run_at and id. What ends one after
+    the other then stood side by side in the table, and a page is visited once for many of them.
 
     `next_at`: when a queue that is paused, or a slot that waits, is ready; None: there is none.
     """
@@ -59,16 +62,7 @@ def claim(
         "limits": [lane.limit for lane in lanes],
     }
     rows = raw_rows(connection, statements.claim(), binds)
-    jobs = sorted(_claimed(rows), key=_BY_TIME)
-    return Claim(rows[0][NOW], tuple(_by_lane(jobs, lanes)), rows[0][NEXT_AT])
-
-
-def _by_lane(jobs: Iterable[Claimed], lanes: Iterable[LaneAsk]) -> list[Claimed]:
-    """Lane after lane, otherwise as they come."""
-    found: dict[tuple[str, int], list[Claimed]] = {lane[:2]: [] for lane in lanes}
-    for job in jobs:
-        found[job.lane].append(job)
-    return [job for each in found.values() for job in each]
+    return Claim(rows[0][NOW], tuple(sorted(_claimed(rows), key=_TURN)), rows[0][NEXT_AT])
 
 
 def claim_slots(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from typing import NamedTuple
 
 from jobq.model import Position
 from jobq.store.claiming import Claim, LaneAsk
@@ -16,14 +17,14 @@ PRIORITIES = (0, 1, 2, 3)
 LATE = timedelta(seconds=5)  # a lane read to its end may still get rows of transactions that began a little earlier
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Cursor:
+class Cursor(NamedTuple):
     """The last place read in a lane."""
 
     run_at: datetime
     id: int
 
 
+_LANE_OF = attrgetter("queue", "priority")
 START = Cursor(datetime.min.replace(tzinfo=UTC), 0)  # not '-infinity': drivers differ
 
 
@@ -112,7 +113,7 @@ class Lanes:
     def _move(self, asked: Iterable[LaneAsk], claim: Claim, room: int) -> dict[tuple[str, int], bool]:
         """A lane that gave fewer than asked was read to its end, if it was reached at all: lanes are read in order
         until the claim is full."""
-        lanes = [(job.queue, job.priority) for job in claim.jobs]
+        lanes = list(map(_LANE_OF, claim.jobs))
         last, given = dict(zip(lanes, claim.jobs, strict=True)), Counter(lanes)
         reached = _reached(asked, given, is_full=len(claim.jobs) >= room)
         at_end = Cursor(claim.now - LATE, 0)

@@ -11,9 +11,8 @@ LOWEST = 3
 
 
 class Shares:
-    """Queues that filled what they were given are busy: these divide the room by weight. The others go before them, each
-    with the share that is its own if all are busy: one claim finds that out, and jobs are read side by side, as they
-    came, which a page of the table needs to be cleaned up once and not for each of them.
+    """Queues that filled what they were given are busy: these divide the room by weight. The others go before them,
+    each with the share that is its own if all are busy: one claim finds that out of all.
 
     The last of the busy ones may take what the others leave, so one claim fills the room. It fails to when that one
     runs dry: then `has_more` says that another claim would find something.

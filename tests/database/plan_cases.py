@@ -27,6 +27,7 @@ Run: TypeAlias = Callable[[sa.Connection, list[Fence]], int]
 KINDS = [f"k{n}" for n in range(20)]
 DAY = timedelta(days=1)
 BY_ID, BY_LANE, NEXT = "jobs by jobs_pkey", "jobs by jobs_lane", "one by jobs_lane"
+BY_PLACE = "jobs by Tid Scan"
 ENDED_BY_ID, DEAD = "finished_jobs by finished_jobs_pkey", "finished_jobs by finished_jobs_dead"
 SEARCH = "jobs by Seq Scan"  # for what lost workers held: no index names a worker (DESIGN.md, 2 and 6)
 
@@ -151,8 +152,8 @@ def of_caller(run: Run, *scans: str, pages: float, most_sorted: int = MOST_SORTE
 
 # A claimed job takes 6 pages and a completed one 10; 8 and 16 before PostgreSQL 17, which looks ids up in one go.
 CASES = [
-    of_worker(claim, NEXT, BY_ID, pages=10),
-    of_worker(sweep, NEXT, BY_ID, pages=10),
+    of_worker(claim, NEXT, BY_PLACE, pages=10),
+    of_worker(sweep, NEXT, BY_PLACE, pages=10),
     of_worker(claim_head, "first by jobs_lane", BY_LANE, "one by jobs_pkey", BY_ID, pages=120),
     of_worker(claim_some, NEXT, BY_LANE, BY_ID, pages=60),
     of_worker(complete, BY_ID, pages=22),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from admin_rows import NOW, add_ended, add_job, add_worker
-from store_rows import ME, OTHER, claim_from, ids_of, lane, row, running_on
+from store_rows import ME, OTHER, claim_from, ids_of, in_thread, lane, row, running_on
 
 from jobq.database import use_settings
 from jobq.store.claiming import survey
@@ -75,7 +75,7 @@ def test_f13_a_job_with_an_attempt_left_is_claimed(connection: sa.Connection, fa
     assert ids_of(claim_from(connection)) == [id_]
 
 
-def test_f20_jobs_come_in_the_order_of_the_lanes_and_in_a_lane_by_run_at_and_id(connection: sa.Connection) -> None:
+def test_f20_jobs_come_by_priority_run_at_and_id_whatever_their_queues(connection: sa.Connection) -> None:
     late, early = (add_job(connection, run_at=NOW - n * SECOND) for n in (1, 9))
     same = [add_job(connection, run_at=NOW - 5 * SECOND) for _ in range(3)]
     urgent = add_job(connection, priority=0)
@@ -83,7 +83,7 @@ def test_f20_jobs_come_in_the_order_of_the_lanes_and_in_a_lane_by_run_at_and_id(
 
     claim = claim_from(connection, lane(priority=0), lane(), lane("other"))
 
-    assert ids_of(claim) == [urgent, early, *same, late, other]
+    assert ids_of(claim) == [urgent, other, early, *same, late]
 
 
 def test_f20_of_more_than_are_asked_for_the_earliest_are_claimed(connection: sa.Connection) -> None:
@@ -307,3 +307,20 @@ def test_a_survey_of_an_empty_database_finds_nothing(connection: sa.Connection) 
 
     assert (found.queues, found.settings, found.live_workers) == (frozenset(), (), 0)
     assert connection.scalar(sa.select(sa.func.count()).select_from(finished_jobs)) == 0
+
+
+def test_a_job_that_is_written_while_a_claim_has_begun_is_left_whole_for_the_next(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        add_worker(connection, ME)
+        written, other = add_job(connection), add_job(connection)
+    with engine.connect() as holding:
+        holding.execute(sa.select(workers.c.id).where(workers.c.id == ME).with_for_update())
+        with in_thread(engine, claim_from) as first:  # it has its snapshot, and waits for the worker's row
+            with engine.begin() as connection:
+                connection.execute(sa.update(jobs).where(jobs.c.id == written).values(meta={"timeout": 5}))
+            holding.rollback()
+    with engine.begin() as connection:
+        second = claim_from(connection)
+
+    assert sorted(ids_of(first.result()) + ids_of(second)) == [written, other]
+    assert {job.attempt for job in (*first.result().jobs, *second.jobs)} == {1}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 class Sizes:
     """Numbers of jobs, rounds and seconds. The defaults are those that the figures of the documents are made with."""
 
-    rounds: int = 5  # that take turns; a ratio is the median of theirs
+    rounds: int = 7  # that take turns; a ratio is the median of theirs
     jobs: int = 20_000
     backlog: int = 200_000
     finished: int = 1_000_000
