@@ -98,7 +98,7 @@ def bench(session: nox.Session) -> None:
     made.mkdir(exist_ok=True)
     session.run("jobq", "bench", "--json", str(made / "bench.json"))
     measures = "one,many,drain1,drain2,onecore,backlog,history,latency"
-    beside = ["--queues", "jobq,raw,pgqueuer", "--measures", measures, "--out", str(made)]
+    beside = ["--queues", "jobq,raw,pgqueuer", "--measures", measures, "--rounds", "5", "--out", str(made)]
     session.run("python", "tests/bench/compare.py", *beside, *session.posargs)
     page = session.run("python", "tests/bench/page.py", f"{made}/compare.jsonl", f"{made}/bench.json", silent=True)
     (made / "page.md").write_text(str(page))

@@ -14,6 +14,7 @@ from jobq.faults import said_briefly
 
 logger = logging.getLogger("jobq.worker")
 LONGEST_PAUSE_SECONDS = 2.0
+STEADY_SECONDS = 1.0  # of work after which a service that fails is at its first failure again
 
 
 class Link:
@@ -25,6 +26,7 @@ class Link:
         self.callbacks = callbacks
         self._clock = clock
         self._failing: dict[str, int] = {}
+        self._recovered: dict[str, tuple[int, float]] = {}  # after how many failures, and when
         self._since = 0.0
         self._lock = threading.Lock()  # the heartbeat's thread reports here too
 
@@ -34,10 +36,13 @@ class Link:
         return timedelta(seconds=self._clock() - self._since) if self._failing else None
 
     def failed(self, service: str, error: BaseException) -> float:
-        """Take note of a failure; returns how many seconds to wait before the next try (0.05 to 2, with jitter)."""
+        """Take note of a failure; returns how many seconds to wait before the next try (0.05 to 2, with jitter).
+
+        What works for a moment and fails again waits longer each time: making a connection is what costs.
+        """
         with self._lock:
             is_first = not self._failing
-            times = self._failing[service] = self._failing.get(service, 0) + 1
+            times = self._failing[service] = self._failures_of(service) + 1
         if is_first:
             self._since = self._clock()
             logger.warning("the database cannot be used by the %s: %s; trying again", service, said_briefly(error))
@@ -49,6 +54,13 @@ class Link:
         if not self._failing:
             return
         with self._lock:
-            is_last = self._failing.pop(service, None) is not None and not self._failing
+            times = self._failing.pop(service, 0)
+            is_last = bool(times) and not self._failing
+            if times:
+                self._recovered[service] = times, self._clock()
         if is_last:
             logger.warning("the database can be used again after %.1f s", self._clock() - self._since)
+
+    def _failures_of(self, service: str) -> int:
+        times, at = self._recovered.pop(service, (0, 0.0))
+        return self._failing.get(service) or (times if self._clock() - at < STEADY_SECONDS else 0)

@@ -83,9 +83,10 @@ class Board:
         """How many connections the workers have, of which this condition on pg_stat_activity is true."""
         return int(self.one(f"SELECT count(*) FROM pg_stat_activity WHERE {WORKERS} AND {of}"))  # noqa: S608
 
-    def terminate_workers(self) -> int:
-        """End every connection of every worker; how many there were."""
-        return len(self.rows(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {WORKERS}"))  # noqa: S608
+    def terminate_workers(self, of: str = "true") -> int:
+        """End the connections of every worker of which this is true; how many there were."""
+        sql = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {WORKERS} AND {of}"  # noqa: S608
+        return len(self.rows(sql))
 
     def until_begun(self, ids: Sequence[int], attempt: int = 1, within: float = PATIENCE_SECONDS) -> None:
         """Wait until a run of this attempt has begun, of each."""

@@ -118,6 +118,24 @@ def test_f42_connections_that_died_unused_are_no_second_outage(board: Board, fle
     assert_one_record(worker)
 
 
+def test_f47_a_listener_that_is_cut_again_and_again_costs_little_and_jobs_start_by_the_poll(
+    board: Board, fleet: Fleet
+) -> None:
+    worker = fleet.start(poll_interval=0.5)
+    listener = "query LIKE 'LISTEN%'"
+    until(lambda: board.sessions(listener) == 1, "a listener")
+    cuts, used, began = board.terminate_workers(listener), worker.cpu_seconds, time.monotonic()
+    job = board.enqueue(nap, seconds=0)
+    while time.monotonic() - began < 3:
+        cuts += board.terminate_workers(listener)
+        wait_out(0.02)
+    assert_quiet(worker, used, time.monotonic() - began)
+    assert 1 < cuts < 20
+    assert [row.state for row in board.ended([job])] == ["done"]
+
+    until(lambda: board.sessions(listener) == 1, "a listener that stays")
+
+
 def test_a_server_that_takes_no_writes_is_waited_out(board: Board, fleet: Fleet) -> None:
     worker = fleet.start(poll_interval=0.2)
     set_read_only(board, True)

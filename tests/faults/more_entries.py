@@ -55,7 +55,8 @@ CONNECTIONS = {
     "f47": Entry(
         "the listening connection is never made again",
         "test_f47_a_listener_whose_connection_is_cut_listens_again"
-        " test_f47_what_is_enqueued_while_nobody_listens_is_found_on_the_way_back",
+        " test_f47_what_is_enqueued_while_nobody_listens_is_found_on_the_way_back"
+        " test_f47_a_listener_that_is_cut_again_and_again_costs_little_and_jobs_start_by_the_poll",
     ),
     "f48": Entry(
         "a listener inside a transaction hears nothing",

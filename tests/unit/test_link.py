@@ -113,14 +113,6 @@ def test_each_service_backs_off_by_its_own_failures(link: Link) -> None:
     assert link.failed("heartbeat", LOST) <= 0.1
 
 
-def test_pauses_start_small_again_after_a_success(link: Link) -> None:
-    for _ in range(10):
-        link.failed("claimer", LOST)
-    link.worked("claimer")
-
-    assert link.failed("claimer", LOST) <= 0.1
-
-
 def test_an_application_whose_callback_raises_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     def broken(event: ErrorEvent) -> None:
         raise RuntimeError("a callback with a bug")
@@ -131,3 +123,24 @@ def test_an_application_whose_callback_raises_changes_nothing(caplog: pytest.Log
     assert link.failed("claimer", LOST) > 0
     assert len(told.events) == 1
     assert "an on_error or on_end callback raised" in caplog.text
+
+
+def test_what_works_for_a_moment_only_waits_longer_each_time(link: Link, clock: Clock) -> None:
+    pauses = []
+    for _ in range(8):
+        pauses.append(link.failed("listener", LOST))
+        clock.now += 0.1
+        link.worked("listener")
+        clock.now += 0.1
+
+    assert pauses[0] <= 0.1
+    assert pauses[-1] >= LONGEST_PAUSE_SECONDS / 2
+
+
+def test_what_has_worked_for_a_while_is_at_its_first_failure_again(link: Link, clock: Clock) -> None:
+    for _ in range(8):
+        link.failed("listener", LOST)
+    link.worked("listener")
+    clock.now += 1
+
+    assert link.failed("listener", LOST) <= 0.1
