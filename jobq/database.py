@@ -57,7 +57,9 @@ class Database:
         self.size = size
         self._answer_limit = answer_limit
         self._doubtful_until = 0.0  # connections that have been idle since before are not trusted
+        self._in_transaction: dict[sa.Connection | None, anyio.CancelScope] = {}
         self._engine = _own_engine(source, name=name, size=size, statement_limit=statement_limit)
+        event.listen(self._engine.sync_engine, "after_cursor_execute", self._answered)
         self._transactions = self._engine.execution_options(isolation_level="READ COMMITTED")
         self._idle = IdleConnections(self._engine, size, has_ended=has_ended)
         event.listen(self._engine.sync_engine, "checkout", self._refuse_ended)
@@ -87,8 +89,11 @@ class Database:
         with anyio.move_on_after(CONNECT_LIMIT.total_seconds()) as scope:
             async with self._idle.room_in_the_pool(), self._transactions.begin() as connection:
                 self._await_answer(scope)
-                event.listen(connection.sync_connection, "after_cursor_execute", lambda *_: self._await_answer(scope))
-                return await _run(connection, function, *args, **kwargs)
+                self._in_transaction[connection.sync_connection] = scope
+                try:
+                    return await _run(connection, function, *args, **kwargs)
+                finally:
+                    del self._in_transaction[connection.sync_connection]
         raise self._no_answer()
 
     async def close(self) -> None:
@@ -100,6 +105,10 @@ class Database:
     def _await_answer(self, scope: anyio.CancelScope) -> None:
         """From now on: it is connected, or the answer before has come."""
         scope.deadline = anyio.current_time() + self._answer_limit.total_seconds()
+
+    def _answered(self, connection: sa.Connection, *_: Any) -> None:
+        if scope := self._in_transaction.get(connection):
+            self._await_answer(scope)
 
     def _no_answer(self) -> ConnectionError:
         """What swallowed this answer (a cable, a middle box that forgot us) has swallowed the idle connections too."""

@@ -38,26 +38,28 @@ def keys() -> Iterator[Wait]:
         return
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
-    with _resizes() as resized:
+    with _signals() as signals, _resizes():
         try:
             tty.setcbreak(keyboard, termios.TCSANOW)
             _disable_suspending(keyboard)
-            yield lambda seconds: _wait(keyboard, resized, seconds)
+            yield lambda seconds: _wait(keyboard, signals, seconds)
         finally:
             termios.tcsetattr(keyboard, termios.TCSANOW, before)
 
 
 def _sleep(seconds: float) -> bool:
-    time.sleep(seconds)
+    """Not time.sleep: that, and any other call, sleeps on when a signal comes right before it. See `_signals`."""
+    with _signals() as signals:
+        select.select([signals], [], [], seconds)
     return False
 
 
-def _wait(keyboard: int, resized: int, seconds: float) -> bool:
+def _wait(keyboard: int, signals: int, seconds: float) -> bool:
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
-        ready, _, _ = select.select([keyboard, resized], [], [], left)
-        if resized in ready:
-            os.read(resized, 1024)
+        ready, _, _ = select.select([keyboard, signals], [], [], left)
+        if signals in ready:
+            os.read(signals, 1024)
             return False
         if keyboard in ready and _is_quit(os.read(keyboard, 1024)):
             return True
@@ -77,21 +79,24 @@ def _disable_suspending(keyboard: int) -> None:
 
 
 @contextmanager
-def _resizes() -> Iterator[int]:
-    """A descriptor that can be read after the terminal's size has changed."""
+def _signals() -> Iterator[int]:
+    """A descriptor that can be read once a signal has come, whenever it came."""
     out, into = os.pipe()
     os.set_blocking(into, False)
-    before = signal.signal(signal.SIGWINCH, lambda number, frame: _note(into))
+    before = signal.set_wakeup_fd(into, warn_on_full_buffer=False)
     try:
         yield out
     finally:
-        signal.signal(signal.SIGWINCH, before)
+        signal.set_wakeup_fd(before)
         os.close(out)
         os.close(into)
 
 
-def _note(into: int) -> None:
+@contextmanager
+def _resizes() -> Iterator[None]:
+    """Let a change of the terminal's size be a signal that comes; by default it is ignored."""
+    before = signal.signal(signal.SIGWINCH, lambda number, frame: None)
     try:
-        os.write(into, b"x")
-    except BlockingIOError:  # it is full of earlier ones
-        return
+        yield
+    finally:
+        signal.signal(signal.SIGWINCH, before)

@@ -14,6 +14,8 @@ from board import Board
 from fleet import BACK, LOST, Fleet, Member, until, wait_out
 from places import FAST, Server
 
+SETTLES_SECONDS = 1.5  # each service notices by itself, and tries often at first
+
 
 def assert_quiet(worker: Member, used_before: float, seconds: float) -> None:
     used = worker.cpu_seconds - used_before
@@ -142,6 +144,7 @@ def test_a_server_that_takes_no_writes_is_waited_out(board: Board, fleet: Fleet)
     board.terminate_workers()
     worker.until_said(LOST)
     job = board.enqueue(nap, seconds=0)
+    wait_out(SETTLES_SECONDS)
     used = worker.cpu_seconds
     wait_out(2)
     assert_quiet(worker, used, 2)
