@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -12,6 +11,7 @@ from admin_rows import NOW, add_ended, add_job, add_worker
 from terminal import Step, on_a_terminal
 
 from jobq.store.leading import campaign
+from jobq_cli import watch
 from jobq_cli.commands import stats as command
 
 pytestmark = pytest.mark.duty("operate")
@@ -114,7 +114,7 @@ def test_watch_shows_it_again_and_again_until_it_is_interrupted(
             raise KeyboardInterrupt
         add_job(rows)
 
-    monkeypatch.setattr(time, "sleep", wait)
+    monkeypatch.setattr(watch, "_sleep", wait)
 
     code, out, err = jobq("stats", "--watch", "--every", "0.5s", "--json")
 
@@ -132,7 +132,7 @@ def test_watch_in_a_pipe_prints_one_frame_after_another(
         if len(frames) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(time, "sleep", wait)
+    monkeypatch.setattr(watch, "_sleep", wait)
 
     out = jobq("stats", "--watch")[1]
 
