@@ -100,7 +100,7 @@ class Listener:
 
 async def _speaks(connection: psycopg.AsyncConnection[Any]) -> bool:
     """Wait for the server's next word; False when there is none for long. At the socket itself: psycopg's own wait
-    wakes up ten times a second, which is half of what an idle worker costs."""
+    wakes up ten times a second, a good part of what an idle worker costs."""
     with anyio.move_on_after(SILENCE_SECONDS):
         await anyio.wait_readable(connection.fileno())
         return True
