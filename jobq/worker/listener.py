@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import anyio
 import psycopg
 from anyio.abc import TaskStatus
 from psycopg import sql
+from psycopg.pq import PGnotify
+from psycopg.pq.abc import PGconn
 
 from jobq.faults import can_wait_out
 from jobq.model import Position
@@ -19,7 +22,6 @@ from jobq.worker.loops import wait_for
 
 SILENCE_SECONDS = 20.0  # after so long without a word the listener asks whether the server is still there
 ANSWER_SECONDS = 5.0
-READ_SECONDS = 0.01  # for what has arrived; psycopg 3.2 never looks with 0
 
 
 class Listener:
@@ -80,22 +82,33 @@ class Listener:
     async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
         if self._stop.is_set():
             return
+        hear = partial(self._hear, encoding=connection.info.encoding)
+        connection.pgconn.notify_handler = hear  # what a statement meets
         with anyio.fail_after(ANSWER_SECONDS):
             await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
         self._link.worked("listener")
         self._tell(None)
         while not self._stop.is_set():
-            async for notification in connection.notifies(timeout=READ_SECONDS):
-                self._hear(notification.payload)
+            for notification in _arrived(connection.pgconn):
+                hear(notification)
             if not await _speaks(connection):
                 with anyio.fail_after(ANSWER_SECONDS):
                     await connection.execute("SELECT 1")
 
-    def _hear(self, payload: str) -> None:
+    def _hear(self, notification: PGnotify, *, encoding: str) -> None:
+        payload = notification.extra.decode(encoding, errors="replace")  # anybody may NOTIFY
         if position := parse(payload):
             self._tell(position)
         elif (word := word_in(payload)) and (listen := self._words.get(word.what)):
             listen(word.id)
+
+
+def _arrived(connection: PGconn) -> Iterator[PGnotify]:
+    """From libpq itself: psycopg's `notifies` registers the socket with the event loop for each look, a tenth of the
+    way from a commit to its handler."""
+    connection.consume_input()
+    while notification := connection.notifies():
+        yield notification
 
 
 async def _speaks(connection: psycopg.AsyncConnection[Any]) -> bool:
