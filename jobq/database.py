@@ -9,8 +9,10 @@ from time import monotonic
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import anyio
+import psycopg
 import sqlalchemy as sa
 import sqlalchemy.exc as sa_exc
+from psycopg.pq import Format
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -142,8 +144,21 @@ def _own_engine(source: Source, *, name: str, size: int, statement_limit: timede
     )
     milliseconds = f"{statement_limit.total_seconds() * 1000:.0f}ms"
     use_settings(engine.sync_engine, pooler=source.pooler, statement_timeout=milliseconds)
+    if not source.pooler:  # what cannot prepare a statement has its answers as text
+        event.listen(engine.sync_engine, "connect", _answer_in_binary)
     event.listen(engine.sync_engine, "checkin", _note_idle)
     return engine
+
+
+def _answer_in_binary(_connection: Any, record: Any) -> None:
+    """A job comes with three moments, and as text each takes both sides longer."""
+    record.driver_connection.cursor_factory = _binary_cursor
+
+
+def _binary_cursor(*args: Any, **options: Any) -> psycopg.AsyncCursor[Any]:
+    cursor: psycopg.AsyncCursor[Any] = psycopg.AsyncCursor(*args, **options)
+    cursor.format = Format.BINARY
+    return cursor
 
 
 def async_engine(source: Source, *, name: str, **options: Any) -> AsyncEngine:

@@ -47,8 +47,9 @@ def _job_columns(*, live: bool) -> list[sa.Column[Any]]:
 
 
 def _is_name(column: str) -> str:
-    """NAME_RULE without a regular expression: checks are made at each UPDATE, and two of those cost half a claim."""
-    return f"octet_length({column}) BETWEEN 1 AND 63 AND btrim({column}, '{NAME_LETTERS}') = ''"
+    """NAME_RULE by bytes: checks are made at each UPDATE, where characters cost a fifth of a claim, regular expressions
+    a half. Letters outside ASCII begin with a byte outside it, in any encoding of a server or a client."""
+    return f"octet_length({column}) BETWEEN 1 AND 63 AND btrim(textsend({column}), '{NAME_LETTERS}'::bytea) = ''::bytea"
 
 
 # What is still to be done: due, scheduled, running. No index names a state, a worker or an attempt, so a claim is a

@@ -69,6 +69,12 @@ def claim_some(connection: sa.Connection, held: list[Fence]) -> int:
     return len(claiming.claim_slots(connection, ["q39"], worker_id=ME, kinds=KINDS, most=9, in_order=False).jobs)
 
 
+def complete_done(connection: sa.Connection, held: list[Fence]) -> int:
+    ids, attempts = [fence.id for fence in held], [fence.attempt for fence in held]
+    assert ending.finish_done(connection, ids, attempts, [None] * len(ids), worker_id=ME, keep=DAY) is None
+    return len(ids)
+
+
 def complete(connection: sa.Connection, held: list[Fence]) -> int:
     ends = [Ending(fence, State.DONE, "ok", keep=DAY) for fence in held]
     return len(ending.finish(connection, ends))
@@ -156,6 +162,7 @@ CASES = [
     of_worker(sweep, NEXT, BY_PLACE, pages=10),
     of_worker(claim_head, "first by jobs_lane", BY_LANE, "one by jobs_pkey", BY_ID, pages=120),
     of_worker(claim_some, NEXT, BY_LANE, BY_ID, pages=60),
+    of_worker(complete_done, BY_ID, pages=22),
     of_worker(complete, BY_ID, pages=22),
     of_worker(complete_one, BY_ID, pages=30),
     of_worker(put_back, BY_ID, pages=20),

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import sqlalchemy as sa
-from plan_cases import CASES, WITH_PREDICATES, Case, beat, claim, complete, put_back, sweep
+from plan_cases import CASES, WITH_PREDICATES, Case, beat, claim, complete, complete_done, put_back, sweep
 from plan_rows import analyse, fill
 from plans import Plan, explained
 from psycopg import sql
@@ -25,9 +25,9 @@ UNSEEN = 50_000  # the same, where nobody has analysed since there were none
 BATCH = 500
 DATABASES = {"never_analysed": UNSEEN, "analysed_while_idle": UNSEEN, "analysed": FINISHED, "few": 5_000}
 MODES = ("force_generic_plan", "force_custom_plan")
-NEVER_DEARER = {claim, sweep, complete, put_back, beat}
+NEVER_DEARER = {claim, sweep, complete_done, complete, put_back, beat}
 BY_LANE = ["claim", "sweep", "claim_head", "claim_some", "survey", "stats"]
-BY_ID = ["complete", "complete_one", "put_back", "give_back", "beat", "get", "list_newest"]
+BY_ID = ["complete_done", "complete", "complete_one", "put_back", "give_back", "beat", "get", "list_newest"]
 CROWD = """
     INSERT INTO jobq.jobs (queue, kind, run_at)
     SELECT 'q7', '{}', now() - interval '1 day' + n * 7919 % 5000 * interval '1 s' FROM generate_series(1, 5000) n

@@ -56,7 +56,7 @@ def schema() -> str:
 
 def is_name(column: str) -> str:
     """NAME_RULE, for what is checked at each UPDATE."""
-    return f"octet_length({column}) BETWEEN 1 AND 63 AND btrim({column}, '{NAME_LETTERS}') = ''"
+    return f"octet_length({column}) BETWEEN 1 AND 63 AND btrim(textsend({column}), '{NAME_LETTERS}'::bytea) = ''::bytea"
 
 
 def in_schema(sql: str) -> sa.TextClause:
