@@ -94,8 +94,8 @@ class Claimed(NamedTuple):
 
     A tuple, since a worker makes tens of thousands of them a second: a frozen dataclass takes five times as long.
 
-    `claimed_at`: by the database's clock. `slot`: of a limited queue the number of the slot that the job has;
-    `in_order`: that queue is FIFO.
+    `place`: where its row was then. `claimed_at`: by the database's clock. `slot`: of a limited queue the number of the
+    slot that the job has; `in_order`: that queue is FIFO.
     """
 
     id: int
@@ -109,6 +109,7 @@ class Claimed(NamedTuple):
     max_attempts: int | None
     meta: str
     created_at: datetime
+    place: str
     worker_id: int
     claimed_at: datetime
     slot: int | None = None

@@ -6,8 +6,19 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, JSONB
+from sqlalchemy.types import UserDefinedType
 
 from jobq.tables import TIMESTAMP
+
+
+class Place(UserDefinedType[str]):
+    """Where a row is: `(page,number)`. PostgreSQL's tid."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "TID"
+
 
 TEXTS = ARRAY(sa.Text)
 INTEGERS = ARRAY(sa.Integer)
@@ -15,6 +26,7 @@ SMALLINTS = ARRAY(sa.SmallInteger)
 BIGINTS = ARRAY(sa.BigInteger)
 FLOATS = ARRAY(sa.Double)
 TIMES = ARRAY(TIMESTAMP)
+PLACES = ARRAY(Place())
 
 ZERO = sa.literal_column("0", sa.BigInteger)
 SECOND = sa.literal_column("interval '1 second'", INTERVAL)
@@ -26,8 +38,8 @@ def param(name: str, type_: Any) -> sa.Cast[Any]:
     return sa.cast(sa.bindparam(name), type_)
 
 
-def numbers(name: str, type_: Any) -> sa.Cast[Any]:
-    """An array of whole numbers, bound as its text, `{1,2}`: a driver takes ten times as long for a list's items."""
+def listed(name: str, type_: Any) -> sa.Cast[Any]:
+    """An array of numbers or places, bound as its text, `{1,2}`: a list's items take a driver ten times as long."""
     return sa.cast(sa.cast(sa.bindparam(name, type_=sa.Text), sa.Text), type_)
 
 

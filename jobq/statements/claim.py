@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from jobq.statements.binds import BIGINTS, INTEGERS, ONE, SMALLINTS, TEXTS, TIMES, ZERO, param
+from jobq.statements.binds import BIGINTS, INTEGERS, ONE, SMALLINTS, TEXTS, TIMES, ZERO, Place, param
 from jobq.statements.limits import IS_PAUSED, limit_of
 from jobq.tables import TIMESTAMP, jobs, queues, workers
 
@@ -15,19 +15,25 @@ UNLIMITED: sa.ColumnElement[int] = sa.literal_column(
     "32767"
 )  # failures < NULL would be NULL: a row without max_attempts is judged by its handler
 EMPTY: sa.ColumnElement[Any] = sa.cast(sa.literal_column("'{}'"), TEXTS)
+
+
+def place_of(name: str) -> sa.ColumnElement[Any]:
+    """Where a row is, of a table by its name in the statement, which no schema is said with."""
+    return sa.literal_column(f"{name}.ctid", Place)
+
+
 CLAIMED = (
     jobs.c.id, jobs.c.attempt, jobs.c.queue, jobs.c.kind, sa.cast(jobs.c.args, sa.Text).label("args"), jobs.c.priority,
     jobs.c.run_at, jobs.c.failures, jobs.c.max_attempts, sa.cast(jobs.c.meta, sa.Text).label("meta"), jobs.c.created_at,
-    jobs.c.worker_id,
+    sa.cast(place_of(jobs.name), sa.Text).label("place"),
 )  # fmt: skip
-CLAIMED_NAMES = tuple(column.name for column in CLAIMED)
 
 
 @cache
 def claim() -> sa.Executable:
-    """Take up to `n` due jobs; one row each, or a single row of NULLs but for `now` and `reopens_at`.
+    """Take up to `n` due jobs: `headed` rows, of `now` and `reopens_at`.
 
-    Every row carries these two; `reopens_at`: when the next of the queues that are paused is so no longer.
+    `reopens_at`: when the next of the queues that are paused is so no longer.
 
     Lanes are searched in their order and lazily: a later one is not touched once n rows are locked. ARRAY(subquery) is
     evaluated once whatever the planner thinks, where `id IN (SELECT .. LIMIT n FOR UPDATE SKIP LOCKED)` has claimed all
@@ -48,13 +54,22 @@ def claim() -> sa.Executable:
     alive = sa.select(workers.c.id).where(workers.c.id == me).with_for_update(read=True, key_share=True)
     claimed = (
         sa.update(jobs)
-        .where(_place(jobs.name) == sa.any_(sa.func.array(picked.scalar_subquery())), me == alive.scalar_subquery())
+        .where(place_of(jobs.name) == sa.any_(sa.func.array(picked.scalar_subquery())), me == alive.scalar_subquery())
         .values(worker_id=me, attempt=jobs.c.attempt + ONE, attempted_at=sa.func.now())
         .returning(*CLAIMED)
         .cte("claimed")
     )
-    one = sa.select(sa.func.now().label("now"), settings.c.reopens_at).subquery("one")
-    return sa.select(*one.c, *claimed.c).select_from(one.outerjoin(claimed, sa.true()))
+    return headed(claimed, sa.func.now().label("now"), settings.c.reopens_at)
+
+
+def headed(rows: sa.CTE, *head: sa.ColumnElement[Any]) -> sa.Executable:
+    """A row of `head`, and behind it those of `rows`; the columns of the other are NULL.
+
+    Not joined: what is the same for a thousand jobs would be sent, and read, a thousand times.
+    """
+    without_rows = [sa.cast(sa.null(), column.type) for column in rows.c]
+    without_head = [sa.cast(sa.null(), column.type) for column in head]
+    return sa.union_all(sa.select(*head, *without_rows), sa.select(*without_head, *rows.c))
 
 
 def _settings() -> sa.CTE:
@@ -89,11 +104,6 @@ def _open_lanes(settings: sa.CTE) -> sa.Subquery:
     return sa.select(asked).where(asked.c.queue != sa.all_(closed)).subquery("lane")
 
 
-def _place(name: str) -> sa.ColumnElement[Any]:
-    """Where a row is, of a table by its name in the statement, which no schema is said with."""
-    return sa.literal_column(f"{name}.ctid")
-
-
 def may_run(one: Any) -> tuple[sa.ColumnElement[bool], ...]:
     """Rows that are due and have an attempt left, whether they run or wait."""
     return one.c.run_at <= sa.func.now(), one.c.failures < sa.func.coalesce(one.c.max_attempts, UNLIMITED)
@@ -109,7 +119,7 @@ def _due_in(lane: sa.Subquery) -> sa.FromClause:
     one = jobs.alias("one")
     position = sa.tuple_(one.c.run_at, one.c.id + ZERO)
     return (
-        sa.select(_place(one.name).label("place"))
+        sa.select(place_of(one.name).label("place"))
         .where(
             one.c.queue == lane.c.queue,
             one.c.priority == lane.c.priority,

@@ -12,16 +12,18 @@ from sqlalchemy.sql.dml import ReturningInsert
 from jobq.statements.binds import (
     BIGINTS,
     INTEGERS,
+    PLACES,
     SMALLINTS,
     TEXTS,
     TIMES,
     as_interval,
     element,
     json_param,
-    numbers,
+    listed,
     param,
     seconds,
 )
+from jobq.statements.claim import place_of
 from jobq.statements.notify import payload, told
 from jobq.statements.queues import pause_for
 from jobq.statements.slots import freeing
@@ -79,18 +81,23 @@ def finish() -> sa.Executable:
 
 @cache
 def finish_done() -> sa.Executable:
-    """`finish` for jobs that ended well, at half its cost: one state, no errors.
+    """`finish` for jobs that ended well and are where their claim put them, at half its cost: one state, no errors.
 
-    Binds: worker_id, keep (seconds), and of equal length, by ascending id: ids, attempts (each as text, `{1,2}`),
-    outcomes (a list; NULL: none has a text). One row: how many were still ours, and their ids, NULL where all were.
+    Not through the index of ids, as in a claim. Who is found is asked for its id: another job may have come to a place
+    that one has left.
+
+    Binds: worker_id, keep (seconds), and of equal length, by ascending id: ids, attempts, places (each as text,
+    `{1,2}`), outcomes (a list; NULL: none has a text). One row: how many were ours and there, and their ids, NULL where
+    all were.
     """
-    ids, attempts = numbers("ids", BIGINTS), numbers("attempts", INTEGERS)
-    at = sa.func.width_bucket(jobs.c.id, sa.select(ids).scalar_subquery(), type_=sa.Integer)
+    ids, attempts, places = listed("ids", BIGINTS), listed("attempts", INTEGERS), listed("places", PLACES)
+    all_ids = sa.type_coerce(sa.select(ids).scalar_subquery(), BIGINTS)
+    at = sa.func.width_bucket(jobs.c.id, all_ids, type_=sa.Integer)
     same_attempt = jobs.c.attempt == sa.type_coerce(sa.select(attempts).scalar_subquery(), INTEGERS)[at]
     mine = jobs.c.worker_id == param("worker_id", sa.BigInteger)
     gone = (
         sa.delete(jobs)
-        .where(jobs.c.id == sa.any_(ids), same_attempt, mine)
+        .where(place_of(jobs.name) == sa.any_(places), jobs.c.id == all_ids[at], same_attempt, mine)
         .returning(*jobs.c, at.label("place"))
         .cte("gone")
     )
@@ -105,7 +112,6 @@ def finish_done() -> sa.Executable:
     insert = sa.insert(finished_jobs).from_select(columns, rows, include_defaults=False)
     ended = insert.add_cte(gone).returning(finished_jobs.c.id).cte("ended")
     number = sa.func.count()
-    all_ids = sa.type_coerce(sa.select(ids).scalar_subquery(), BIGINTS)
     some = sa.case((number < sa.func.cardinality(all_ids), sa.func.array_agg(ended.c.id)))
     return sa.select(number, some).select_from(ended)
 

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from jobq.statements.binds import ONE, SMALLINTS, TEXTS, ZERO, param
-from jobq.statements.claim import CLAIMED, is_due, may_run
+from jobq.statements.claim import CLAIMED, headed, is_due, may_run
 from jobq.statements.limits import limit_of
 from jobq.tables import TIMESTAMP, jobs, queues, slots, workers
 
@@ -29,7 +29,7 @@ def claim_some() -> sa.Executable:
 
 
 def _claim(*, in_order: bool) -> sa.Executable:
-    """One row for each job, or a single one of NULLs but for `now` and `next_at`, which every row carries.
+    """`headed` rows, of `now` and `next_at`.
 
     `next_at`: when, of these queues, the next slot or the next paused queue is ready, if one is.
     Binds: worker_id, kinds, queues (in the order of their turn), most (jobs; not "n", which is a column).
@@ -50,8 +50,7 @@ def _claim(*, in_order: bool) -> sa.Executable:
         .cte("claimed")
     )
     taken = _taken(free, claimed, me)
-    one = sa.select(NOW.label("now"), _next_at().label("next_at")).subquery("one")
-    return sa.select(*one.c, *taken.c).select_from(one.outerjoin(taken, sa.true()))
+    return headed(taken, NOW.label("now"), _next_at().label("next_at"))
 
 
 def _free_slots(*, in_order: bool) -> sa.CTE:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -16,9 +16,9 @@ from jobq.statements import slot_claims
 from jobq.statements import survey as survey_statements
 from jobq.store.rows import raw_rows
 
-NOW, NEXT_AT, ID = 0, 1, 2  # places in the rows of every claim; from ID on as in statements.CLAIMED
-SLOT = ID + len(statements.CLAIMED_NAMES)
-_NEW = tuple.__new__
+HEAD = 2  # columns of the first row of a claim, NULL in the others; behind them as in statements.CLAIMED
+SLOT = HEAD + len(statements.CLAIMED)
+_NEW = tuple.__new__  # a named tuple's own constructor takes three times as long
 _TURN = attrgetter("priority", "run_at", "id")
 
 
@@ -61,8 +61,11 @@ def claim(
         "ids": [lane.id for lane in lanes],
         "limits": [lane.limit for lane in lanes],
     }
-    rows = raw_rows(connection, statements.claim(), binds)
-    return Claim(rows[0][NOW], tuple(sorted(_claimed(rows), key=_TURN)), rows[0][NEXT_AT])
+    head, *rows = raw_rows(connection, statements.claim(), binds)
+    now, next_at = head[:HEAD]
+    ours = (worker_id, now, None, False)
+    jobs = [_NEW(Claimed, row[HEAD:] + ours) for row in rows]
+    return Claim(now, tuple(sorted(jobs, key=_TURN)), next_at)
 
 
 def claim_slots(
@@ -80,21 +83,11 @@ def claim_slots(
     """
     statement = slot_claims.claim_in_order() if in_order else slot_claims.claim_some()
     binds = {"worker_id": worker_id, "kinds": list(kinds), "queues": list(queues), "most": most}
-    rows = raw_rows(connection, statement, binds)
-    jobs = _claimed(rows, in_order=in_order)
+    head, *rows = raw_rows(connection, statement, binds)
+    now, next_at = head[:HEAD]
+    jobs = [_NEW(Claimed, (*row[HEAD:SLOT], worker_id, now, row[SLOT], in_order)) for row in rows]
     jobs.sort(key=lambda job: (queues.index(job.queue), job.priority, job.run_at, job.id))
-    return Claim(rows[0][NOW], tuple(jobs), rows[0][NEXT_AT])
-
-
-def _claimed(rows: Sequence[tuple[Any, ...]], *, in_order: bool = False) -> list[Claimed]:
-    """By the constructor of tuples: a named tuple's own would cost three times as much."""
-    if rows[0][ID] is None:
-        return []
-    now = rows[0][NOW]
-    if len(rows[0]) > SLOT:
-        return [_NEW(Claimed, (*row[ID:SLOT], now, row[SLOT], in_order)) for row in rows]
-    ending = (now, None, in_order)
-    return [_NEW(Claimed, row[ID:] + ending) for row in rows]
+    return Claim(now, tuple(jobs), next_at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from jobq.statements import finish as statements
 from jobq.statements import slots as slot_statements
 from jobq.store.rows import raw_rows
 
+_PLACES = '{{"{}"}}'  # an array, as text
+
 
 @dataclass(frozen=True, slots=True)
 class Fence:
@@ -57,24 +59,35 @@ def finish_done(
     connection: sa.Connection,
     ids: Sequence[int],
     attempts: Sequence[int],
+    places: Sequence[str],
     outcomes: Sequence[str | None],
     *,
     worker_id: int,
     keep: timedelta,
 ) -> set[int] | None:
-    """`finish` for jobs that ended well and are kept for the same time, by ascending id. One statement.
+    """`finish` for jobs that ended well and are kept for the same time, by ascending id; `places`: as claimed.
 
-    None: all were still ours. Else the ids of those that were.
+    None: all were still ours. Else the ids of those that were. One statement; one more when some were not where they
+    had been claimed: written since (what a handler reports does that, and a rewrite of the table), or not ours.
     """
     binds = {
         "worker_id": worker_id,
         "ids": list(ids),
         "attempts": list(attempts),
+        "places": _PLACES.format('","'.join(places)),
         "outcomes": outcomes if any(outcomes) else None,
         "keep": keep.total_seconds(),
     }
     number, mine = raw_rows(connection, statements.finish_done(), binds)[0]
-    return None if number == len(ids) else set(mine or ())
+    if number == len(ids):
+        return None
+    there = set(mine or ())
+    rest = [
+        Ending(Fence(id_, attempt, worker_id), State.DONE, outcome, keep=keep)
+        for id_, attempt, outcome in zip(ids, attempts, outcomes, strict=True)
+        if id_ not in there
+    ]
+    return there | finish(connection, rest)
 
 
 def finish_limited(connection: sa.Connection, ending: Ending) -> bool:

@@ -77,8 +77,9 @@ class Recorder:
     async def _write_group(self, group: Sequence[Held], worker_id: int, keep: timedelta) -> None:
         jobs = [held.job for held in group]
         ids, attempts, outcomes = [job.id for job in jobs], [job.attempt for job in jobs], [h.outcome for h in group]
+        rows = ids, attempts, [job.place for job in jobs], outcomes
         try:
-            mine = await self._database.run(store.finish_done, ids, attempts, outcomes, worker_id=worker_id, keep=keep)
+            mine = await self._database.run(store.finish_done, *rows, worker_id=worker_id, keep=keep)
         except sa_exc.DBAPIError as error:
             if can_wait_out(error):
                 raise

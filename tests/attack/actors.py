@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from jobq import admin
 from jobq.model import State
+from jobq.statements.claim import place_of
 from jobq.store.claiming import LaneAsk, claim
 from jobq.store.ending import Ending, Fence, finish, finish_done, give_back, put_back
 from jobq.store.leasing import beat, leave, reconcile
@@ -24,6 +25,7 @@ KIND, ERROR = "k", '{"attempt": 1, "worker": "w", "error": "ValueError", "messag
 NOW, LONG, MOMENT = sa.func.now(), timedelta(days=3650), timedelta(milliseconds=1)
 START = datetime.min.replace(tzinfo=UTC)
 LANE = LaneAsk("default", 1, START, 0, 10)
+NOWHERE = "(0,0)"
 
 Act = Callable[[sa.Connection, int], bool]
 
@@ -50,7 +52,19 @@ def _rescue(connection: sa.Connection, id_: int) -> bool:
 
 
 def _complete(connection: sa.Connection, id_: int) -> bool:
-    return finish_done(connection, [id_], [1], [None], worker_id=HOLDER, keep=timedelta(days=1)) is None
+    """At the place where it is, as long as nobody has written it since."""
+    place = connection.scalar(sa.select(sa.cast(place_of("jobs"), sa.Text)).select_from(jobs).where(jobs.c.id == id_))
+    return _complete_at(connection, id_, place or NOWHERE)
+
+
+def _complete_moved(connection: sa.Connection, id_: int) -> bool:
+    """Its row was written since the claim."""
+    return _complete_at(connection, id_, NOWHERE)
+
+
+def _complete_at(connection: sa.Connection, id_: int, place: str) -> bool:
+    ended = finish_done(connection, [id_], [1], [place], [None], worker_id=HOLDER, keep=timedelta(days=1))
+    return ended is None or id_ in ended
 
 
 def _put_back(connection: sa.Connection, id_: int) -> bool:
@@ -97,7 +111,7 @@ ACTS: dict[str, Act] = {
     "cancel": _cancel,
     "retry by hand": _retry_by_hand,
 }
-MORE_ACTS: dict[str, Act] = {"reconcile": _reconcile, "leave": _leave}
+MORE_ACTS: dict[str, Act] = {"complete, moved": _complete_moved, "reconcile": _reconcile, "leave": _leave}
 STEP_OVER_LOCKS = {"claim", "late claim", "rescue"}  # what they skip they find at their next look
 
 

@@ -61,7 +61,7 @@ def _then(function: Callable[..., Any], act: Callable[[Any], object]) -> Any:
 def _no_fence() -> None:
     """Ends are written by the job's id alone."""
 
-    def finish_done(connection: sa.Connection, ids: Any, _attempts: Any, outcomes: Any, **_: Any) -> set[int]:
+    def finish_done(connection: sa.Connection, ids: Any, _attempts: Any, _places: Any, outcomes: Any, **_: Any) -> Any:
         return {each for id_, text in zip(ids, outcomes, strict=True) for each in _end(connection, id_, text)}
 
     def finish(connection: sa.Connection, endings: Any) -> set[int]:

@@ -11,7 +11,7 @@ import asyncio
 import json
 import sys
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "worker"))
@@ -34,7 +34,7 @@ class NoQueue:
 
     def __init__(self, number: int) -> None:
         now, args = datetime.now(UTC), json.dumps({"seconds": SECONDS})
-        self.job = Claimed(number, 1, "default", "work", args, 1, now, 0, None, "{}", now, 1, timedelta(0))
+        self.job = Claimed(number, 1, "default", "work", args, 1, now, 0, None, "{}", now, "(0,1)", 1, now)
 
     def waits(self) -> None: ...
 

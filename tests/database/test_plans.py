@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import sqlalchemy as sa
-from plan_cases import CASES, WITH_PREDICATES, Case, beat, claim, complete, complete_done, put_back, sweep
+from plan_cases import CASES, WITH_PREDICATES, Case, Taken, beat, claim, complete, complete_done, put_back, sweep
 from plan_rows import analyse, fill
 from plans import Plan, explained
 from psycopg import sql
@@ -17,7 +17,7 @@ from store_rows import ME
 
 import jobq
 from jobq.embedded.locks import exclusive
-from jobq.store.ending import Fence
+from jobq.statements.claim import place_of
 from jobq.tables import jobs
 
 FINISHED = int(os.environ.get("JOBQ_PLAN_ROWS", "200000"))  # and half as many scheduled; full scale: 1000000
@@ -27,7 +27,7 @@ DATABASES = {"never_analysed": UNSEEN, "analysed_while_idle": UNSEEN, "analysed"
 MODES = ("force_generic_plan", "force_custom_plan")
 NEVER_DEARER = {claim, sweep, complete_done, complete, put_back, beat}
 BY_LANE = ["claim", "sweep", "claim_head", "claim_some", "survey", "stats"]
-BY_ID = ["complete_done", "complete", "complete_one", "put_back", "give_back", "beat", "get", "list_newest"]
+BY_ID = ["complete", "complete_one", "put_back", "give_back", "beat", "get", "list_newest"]
 CROWD = """
     INSERT INTO jobq.jobs (queue, kind, run_at)
     SELECT 'q7', '{}', now() - interval '1 day' + n * 7919 % 5000 * interval '1 s' FROM generate_series(1, 5000) n
@@ -155,9 +155,10 @@ def _lock(name: str) -> Path:
     return Path(os.environ["JOBQ_TEST_DIRECTORY"], f"{name}.lock")
 
 
-def _held(connection: sa.Connection) -> list[Fence]:
-    mine = sa.select(jobs.c.id, jobs.c.attempt).where(jobs.c.worker_id == ME).order_by(jobs.c.id).limit(BATCH)
-    return [Fence(id_, attempt, ME) for id_, attempt in connection.execute(mine)]
+def _held(connection: sa.Connection) -> list[Taken]:
+    columns = jobs.c.id, jobs.c.attempt, jobs.c.worker_id, sa.cast(place_of("jobs"), sa.Text)
+    mine = sa.select(*columns).where(jobs.c.worker_id == ME).order_by(jobs.c.id).limit(BATCH)
+    return [Taken(*row) for row in connection.execute(mine)]
 
 
 def _engine(server_url: str, admin: psycopg.Connection, template: str, name: str) -> sa.Engine:

@@ -85,7 +85,7 @@ def sealed() -> Sealed:
 
 def test_a_job_crosses_as_it_was_claimed() -> None:
     at = datetime(2026, 3, 1, 12, 0, 0, 5, UTC)
-    job = Claimed(7, 2, "q", "k", '{"n": 1}', 1, at, 1, None, "{}", at, 1 << 62, at, 3, True)
+    job = Claimed(7, 2, "q", "k", '{"n": 1}', 1, at, 1, None, "{}", at, "(0,1)", 1 << 62, at, 3, True)
 
     assert job_from_wire(json.loads(wire.pack(job_to_wire(job))[4:])) == job
 

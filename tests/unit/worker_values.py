@@ -37,7 +37,7 @@ def claimed(id_: int = 1, **values: Any) -> Claimed:
     row: dict[str, Any] = {
         "id": id_, "attempt": 1, "queue": "email", "kind": "email.send", "args": "{}", "priority": 1, "run_at": NOON,
         "failures": 0, "max_attempts": None, "meta": "{}", "created_at": NOON, "worker_id": WORKER,
-        "claimed_at": NOON + timedelta(seconds=1.5),
+        "place": "(0,1)", "claimed_at": NOON + timedelta(seconds=1.5),
     }  # fmt: skip
     return Claimed(**{**row, **values})
 
