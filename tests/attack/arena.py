@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 LEASE = 1.5
 RESCUED_SECONDS = LEASE + 0.5 + 3  # lease, rescue interval, and what a busy machine may take
 ATTEMPTS = {"once": 1, "fail": 3}  # of the kinds that have not 50
-THAWED = "UPDATE faults SET until = clock_timestamp() WHERE pid = :pid AND until IS NULL"
+THAWED = "UPDATE faults SET until = clock_timestamp() WHERE pid = :pid AND what = 'frozen' AND until IS NULL"
 BEGUN = "SELECT count(DISTINCT job_id) FROM runs WHERE job_id = ANY(:ids) AND attempt >= :attempt AND what = 'began'"
 PROMISE = "INSERT INTO promised SELECT id, run_at FROM jobq.all_jobs WHERE id = ANY(:ids)"
 

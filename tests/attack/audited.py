@@ -6,6 +6,7 @@ from board import Board
 
 from jobq.testing import History, check_history
 
+# A pid comes again within an hour of kills: what was killed before a worker came, or a run began, was another process.
 # What a busy machine may take on top of lease and rescue interval.
 LATE = "m.lease + greatest(interval '0.5 s', least(m.lease / 6, interval '10 s')) + interval '3 s'"
 G1 = """-- enqueued by a transaction that committed, and nowhere
@@ -30,7 +31,7 @@ SELECT a.job_id, a.attempt, b.attempt AS next
  WHERE a.what = 'began'
    AND NOT EXISTS (SELECT FROM runs o WHERE o.job_id = a.job_id AND o.attempt = a.attempt AND o.what <> 'began'
                       AND o.at <= b.at)
-   AND NOT EXISTS (SELECT FROM faults f WHERE f.pid = a.pid AND f.at <= b.at)
+   AND NOT EXISTS (SELECT FROM faults f WHERE f.pid = a.pid AND f.at <= b.at AND (f.what <> 'killed' OR f.at >= a.at))
 """
 G6 = """-- claimed, or begun for the first time, before it was due
 SELECT job_id, attempt, run_at, at FROM audit WHERE what = 'claimed' AND run_at > at
@@ -44,11 +45,12 @@ SELECT id, failures, max_attempts, state FROM jobq.all_jobs
     OR jsonb_array_length(errors) <> least(failures, 25)
 """
 G11 = f"""-- rescued too late
-SELECT a.job_id, a.attempt, a.at - f.at AS took FROM audit a JOIN members m USING (worker_id) JOIN faults f USING (pid)
+SELECT a.job_id, a.attempt, a.at - f.at AS took FROM audit a JOIN members m USING (worker_id)
+  JOIN faults f ON f.pid = m.pid AND f.at >= m.at
  WHERE a.what = 'rescued' AND f.at < a.at AND (f.until IS NULL OR a.at < f.until) AND a.at > f.at + {LATE}
 UNION ALL -- or not at all
 SELECT j.id, j.attempt, clock_timestamp() - f.at FROM jobq.jobs j JOIN members m USING (worker_id)
-  JOIN faults f USING (pid) WHERE clock_timestamp() > f.at + {LATE} AND f.until IS NULL
+  JOIN faults f ON f.pid = m.pid AND f.at >= m.at WHERE clock_timestamp() > f.at + {LATE} AND f.until IS NULL
 """  # noqa: S608
 G13 = """-- ended without its work, or with that of another attempt, or twice; or work without an end
 SELECT f.id, f.attempt FROM jobq.finished_jobs f

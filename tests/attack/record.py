@@ -5,7 +5,8 @@ from __future__ import annotations
 RECORD = """
 CREATE TABLE audit (n bigint GENERATED ALWAYS AS IDENTITY, job_id bigint NOT NULL, what text NOT NULL, attempt int,
                     worker_id bigint, failures int, run_at timestamptz, at timestamptz DEFAULT clock_timestamp());
-CREATE TABLE members (worker_id bigint PRIMARY KEY, pid int, name text, lease interval);
+CREATE TABLE members (worker_id bigint PRIMARY KEY, pid int, name text, lease interval,
+                      at timestamptz DEFAULT clock_timestamp());
 CREATE TABLE runs (n bigint GENERATED ALWAYS AS IDENTITY, job_id bigint NOT NULL, attempt int NOT NULL,
                    pid int NOT NULL, what text NOT NULL, clock double precision,
                    at timestamptz DEFAULT clock_timestamp());
@@ -37,7 +38,7 @@ BEGIN
 END $$;
 CREATE FUNCTION note_worker() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO public.members VALUES (NEW.id, NEW.pid, NEW.name, NEW.lease);
+  INSERT INTO public.members (worker_id, pid, name, lease) VALUES (NEW.id, NEW.pid, NEW.name, NEW.lease);
   RETURN NULL;
 END $$;
 
