@@ -67,7 +67,7 @@ def headed(rows: sa.CTE, *head: sa.ColumnElement[Any]) -> sa.Executable:
 
     Not joined: what is the same for a thousand jobs would be sent, and read, a thousand times.
     """
-    without_rows = [sa.cast(sa.null(), column.type) for column in rows.c]
+    without_rows = [sa.cast(sa.null(), column.type).label(column.key) for column in rows.c]
     without_head = [sa.cast(sa.null(), column.type) for column in head]
     return sa.union_all(sa.select(*head, *without_rows), sa.select(*without_head, *rows.c))
 

@@ -194,7 +194,7 @@ async def test_a_timeout_afterwards_is_reported_as_one(bench: Bench, app: jobq.A
     events = Effects()
     app.on_error(events.add)
 
-    @app.handler("k", timeout=timedelta(milliseconds=200))
+    @app.handler("k", timeout=timedelta(seconds=2))  # it connects first, on a machine that is busy
     async def handler() -> None:
         async with jobq.current().transaction():
             pass
