@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from arena import Arena
 from audited import history
+from fleet import until
 from freezing import Freezing, LateWrites, refused
 from lengths import length
 from staged_kills import killed_in_a_rescue
@@ -17,6 +18,7 @@ def test_every_late_write_is_refused_and_counted_and_the_dead_are_rescued_meanwh
     attack = LateWrites(arena)
     found = attack.run()
 
+    until(lambda: all(sum(each) for each in attack.counted()), "a count of each late write")  # it may be on its way
     counted = attack.counted()
     refused = sum(number for number, _ in counted)
     tally("A2 late writes", frozen=5, kills=1, refused=refused, violations=len(found))
