@@ -46,7 +46,7 @@ class Recorder:
         self.on_recorded: Callable[[Iterable[int]], None] = lambda ids: None  # called with jobs that ended for good
         self.flush: Callable[[Iterable[Fence]], Awaitable[None]] = _nothing_to_flush  # writes what was reported before
         self.has_unrecorded = False
-        self.is_unsure = False  # a try got no answer: what the fence refuses now, that try may have written
+        self.is_unsure = False  # a try got no answer, or only in part: what the fence refuses now, it may have written
         self._held = held
         self._database = database
         self._link = link
@@ -81,6 +81,7 @@ class Recorder:
         try:
             mine = await self._database.run(store.finish_done, *rows, worker_id=worker_id, keep=keep)
         except sa_exc.DBAPIError as error:
+            self.is_unsure = True  # some of them may have been written before
             if can_wait_out(error):
                 raise
             for held in group:  # one of them is refused: find it, record the others
