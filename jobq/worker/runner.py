@@ -197,21 +197,22 @@ class Runner:
     def _turn(self) -> None:
         """Start what there are slots for, few in a turn of the event loop: between turns it looks at connections."""
         self._has_turn = False
+        loop = asyncio.get_running_loop()  # up to Python 3.11 a system call: once for all
         ends, number = monotonic() + LONGEST_TURN, 0
         while len(self._running) < self._concurrency and not self._is_closing and (held := self._ahead.take()):
             number += 1
-            self._start(held)
+            self._start(held, loop)
             if number == MOST_A_TURN or held.started > ends:
                 self._wake()
                 break
         self._tell_room()
 
-    def _start(self, held: Held) -> None:
+    def _start(self, held: Held, loop: asyncio.AbstractEventLoop) -> None:
         held.started = monotonic()
         self._running.add(held)
         if held.timeout is not None:
             self._set_timeout(held)
-        task = begin(self._attempt(held), name=f"jobq {held.job.kind} {held.job.id}")
+        task = begin(loop, self._attempt(held), name=f"jobq {held.job.kind} {held.job.id}")
         if not held.settled:
             held.task = task
 
