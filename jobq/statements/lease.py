@@ -10,7 +10,9 @@ from sqlalchemy.dialects import postgresql as pg
 from sqlalchemy.dialects.postgresql import JSONB
 
 from jobq.statements.binds import BIGINTS, ONE, TEXTS, element, param, seconds
-from jobq.statements.finish import SHARED, held, with_error
+from jobq.statements.errors import with_error
+from jobq.statements.fence import held
+from jobq.statements.finish import SHARED
 from jobq.statements.keep import kept
 from jobq.tables import finished_jobs, jobs, kinds, slots, workers
 

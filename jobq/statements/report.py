@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from jobq.statements.binds import element
-from jobq.statements.finish import ended_here, held, place
+from jobq.statements.fence import ended_here, held, place
 from jobq.tables import finished_jobs, jobs
 
 

@@ -11,6 +11,8 @@ import sqlalchemy as sa
 
 from jobq.model import Position, State
 from jobq.statements import finish as statements
+from jobq.statements import put_back as back_statements
+from jobq.statements import recorded as recorded_statements
 from jobq.statements import slots as slot_statements
 from jobq.store.rows import raw_rows
 
@@ -99,9 +101,9 @@ def finish_limited(connection: sa.Connection, ending: Ending) -> bool:
 def put_back(connection: sa.Connection, ending: Ending) -> bool:
     """Make a job pending again, after its delay; False when it was no longer ours. One statement, also with a slot."""
     if ending.slot_wait is None:
-        return connection.execute(statements.put_back(), _back(ending)).first() is not None
+        return connection.execute(back_statements.put_back(), _back(ending)).first() is not None
     binds = {**_back(ending), **_freed(ending)}
-    return connection.execute(statements.put_back_limited(), binds).first() is not None
+    return connection.execute(back_statements.put_back_limited(), binds).first() is not None
 
 
 def pause_and_put_back(connection: sa.Connection, ending: Ending, *, queue: str, channel: str) -> tuple[bool, bool]:
@@ -118,7 +120,7 @@ def pause_and_put_back(connection: sa.Connection, ending: Ending, *, queue: str,
         "reason": ending.pause_reason,
         "channel": channel,
     }
-    row = connection.execute(statements.pause_and_put_back(), binds).one()
+    row = connection.execute(back_statements.pause_and_put_back(), binds).one()
     return row.id is not None, row.began
 
 
@@ -131,14 +133,14 @@ def free_slot(connection: sa.Connection, fence: Fence, wait: timedelta) -> bool:
 def recorded(connection: sa.Connection, fences: Iterable[Fence]) -> set[int]:
     """Of ends of one worker that may have been written before (the answer was lost), the ids of those that were."""
     ordered = sorted(fences, key=lambda fence: fence.id)
-    return set(connection.execute(statements.recorded(), held_binds(ordered)).scalars())
+    return set(connection.execute(recorded_statements.recorded(), held_binds(ordered)).scalars())
 
 
 def was_put_back(connection: sa.Connection, ending: Ending) -> bool:
     """Whether this job went back by this ending, written by an earlier try whose answer was lost."""
     probe = "[]" if ending.error is None else json.dumps([{"attempt": ending.fence.attempt}])
     binds = {"the_id": ending.fence.id, "the_attempt": ending.fence.attempt, "probe": probe}
-    return connection.execute(statements.was_put_back(), binds).first() is not None
+    return connection.execute(recorded_statements.was_put_back(), binds).first() is not None
 
 
 def give_back(connection: sa.Connection, fences: Iterable[Fence], *, channel: str | None) -> set[int]:
@@ -146,7 +148,7 @@ def give_back(connection: sa.Connection, fences: Iterable[Fence], *, channel: st
     ordered = sorted(fences, key=lambda fence: fence.id)
     if not ordered:
         return set()
-    rows = connection.execute(statements.give_back(), held_binds(ordered)).all()
+    rows = connection.execute(back_statements.give_back(), held_binds(ordered)).all()
     announce(connection, [Position(row.queue, row.priority, row.run_at) for row in rows], channel=channel)
     return {row.id for row in rows}
 
@@ -160,7 +162,7 @@ def give_back_unknown(
     """
     known = sorted((fence.id, fence.attempt) for fence in held)
     binds = {"me": worker_id, "ids": [id_ for id_, _ in known], "attempts": [attempt for _, attempt in known]}
-    rows = connection.execute(statements.give_back_unknown(), binds).all()
+    rows = connection.execute(back_statements.give_back_unknown(), binds).all()
     positions = [Position(row.queue, row.priority, row.run_at) for row in rows]
     announce(connection, positions, channel=channel)
     return positions
@@ -177,9 +179,9 @@ def settle(connection: sa.Connection, fence: Fence) -> bool:
 
     First the row that it would have deleted, locked: that waits for a commit still in flight. Then the other table.
     """
-    if connection.execute(statements.lock_held(), fence.binds()).first() is not None:
+    if connection.execute(recorded_statements.lock_held(), fence.binds()).first() is not None:
         return False
-    return connection.execute(statements.ended_by_us(), fence.binds()).first() is not None
+    return connection.execute(recorded_statements.ended_by_us(), fence.binds()).first() is not None
 
 
 def announce(connection: sa.Connection, positions: Iterable[Position], *, channel: str | None) -> None:
@@ -197,7 +199,7 @@ def announce(connection: sa.Connection, positions: Iterable[Position], *, channe
             "priorities": [position.priority for position in told],
             "run_ats": [position.run_at for position in told],
         }
-        connection.execute(statements.announce(), binds)
+        connection.execute(back_statements.announce(), binds)
 
 
 def _ends(ordered: Sequence[Ending]) -> dict[str, object]:

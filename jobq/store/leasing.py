@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from jobq.handlers import Handler
 from jobq.model import Position
-from jobq.statements import finish, leader
+from jobq.statements import leader, recorded
 from jobq.statements import lease as statements
 from jobq.statements import queues as queue_statements
 from jobq.statements import slots as slot_statements
@@ -127,7 +127,7 @@ def taken_from(connection: sa.Connection, held: Iterable[Fence]) -> dict[Fence, 
     lost = sorted(lost_of(connection, held), key=lambda fence: fence.id)
     if not lost:
         return {}
-    cancelled = set(connection.execute(finish.cancelled(), held_binds(lost)).scalars())
+    cancelled = set(connection.execute(recorded.cancelled(), held_binds(lost)).scalars())
     return {fence: fence.id in cancelled for fence in lost}
 
 

@@ -82,7 +82,12 @@ class WorkerOptions:
     ] = None
     max_memory_per_child: Annotated[
         int | None,
-        Spec(Whole(16, 1 << 30), "End a job whose child uses more memory, in MiB.", unset="no limit", metavar="MIB"),
+        Spec(
+            Whole(16, 1 << 30, unit="MiB"),
+            "End a job whose child uses more memory, in MiB.",
+            unset="no limit",
+            metavar="MIB",
+        ),
     ] = None
     threads: Annotated[
         int | None,

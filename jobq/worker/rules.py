@@ -34,14 +34,16 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number."""
+    """A whole number. `unit`: what it counts, where the option's name does not tell."""
 
     least: int
     most: int
+    unit: str | None = None
 
     @property
     def allowed(self) -> str:
-        return f"a whole number from {self.least} to {self.most}"
+        of = "" if self.unit is None else f" of {self.unit}"
+        return f"a whole number{of} from {self.least} to {self.most}"
 
     def fault(self, name: str, value: object) -> Fault | None:
         if isinstance(value, bool) or not isinstance(value, int):

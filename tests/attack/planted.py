@@ -15,7 +15,19 @@ import sqlalchemy as sa
 
 from jobq import admin
 from jobq.statements import admin as admin_statements
-from jobq.statements import claim, clean, enqueue, enqueue_rows, finish, lease, slot_claims, slots, unique
+from jobq.statements import (
+    claim,
+    clean,
+    enqueue,
+    enqueue_rows,
+    finish,
+    lease,
+    put_back,
+    recorded,
+    slot_claims,
+    slots,
+    unique,
+)
 from jobq.statements import testing as testing_statements
 from jobq.store import inserting
 from jobq.tables import finished_jobs, jobs
@@ -23,7 +35,8 @@ from jobq.testing import solo
 
 Patch = Callable[[pytest.MonkeyPatch, sa.Engine], None]
 MODULES = (
-    admin_statements, claim, clean, enqueue, enqueue_rows, finish, lease, slot_claims, slots, testing_statements,
+    admin_statements, claim, clean, enqueue, enqueue_rows, finish, lease, put_back, recorded, slot_claims, slots,
+    testing_statements,
 )  # fmt: skip
 ALWAYS: sa.ColumnElement[bool] = sa.literal_column("TRUE", sa.Boolean)
 UNLESS_SEEN = sa.text("WHERE NOT EXISTS (SELECT FROM jobq.jobs held WHERE held.unique_key = wanted.unique_key)")
@@ -59,8 +72,8 @@ def no_fence(monkeypatch: pytest.MonkeyPatch, engine: sa.Engine) -> None:
 
         return by_id
 
-    for name in ("held", "still_mine"):
-        monkeypatch.setattr(finish, name, loose(getattr(finish, name)))
+    for module, name in ((finish, "held"), (put_back, "held"), (put_back, "still_mine"), (recorded, "still_mine")):
+        monkeypatch.setattr(module, name, loose(getattr(module, name)))
 
 
 def one_attempt_more(monkeypatch: pytest.MonkeyPatch, engine: sa.Engine) -> None:
@@ -136,7 +149,7 @@ def retry_that_deletes_first(monkeypatch: pytest.MonkeyPatch, engine: sa.Engine)
 
 def errors_that_are_not_kept(monkeypatch: pytest.MonkeyPatch, engine: sa.Engine) -> None:
     """The dead letter says nothing."""
-    for module in (finish, lease):
+    for module in (finish, put_back, lease):
         monkeypatch.setattr(module, "with_error", lambda errors, error: errors)
 
 

@@ -14,7 +14,7 @@ from journal import keep_journal
 from lengths import length
 from tally import tally
 
-from jobq.statements import finish
+from jobq.statements import put_back
 from jobq.tables import jobs, workers
 
 CI = ["due, its former holder lost", "running, its holder lost", "running for the last time, its holder lost", "done"]
@@ -53,11 +53,11 @@ def test_two_acts_at_once_are_as_one_after_the_other(journaled: sa.Engine, scene
 @pytest.fixture
 def no_fence(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """`put_back` by the job's id alone."""
-    whole = finish.still_mine()
-    finish.put_back.cache_clear()
-    monkeypatch.setattr(finish, "still_mine", lambda: whole[:1])
+    whole = put_back.still_mine()
+    put_back.put_back.cache_clear()
+    monkeypatch.setattr(put_back, "still_mine", lambda: whole[:1])
     yield
-    finish.put_back.cache_clear()
+    put_back.put_back.cache_clear()
 
 
 @pytest.mark.usefixtures("no_fence")

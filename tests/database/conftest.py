@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from limited_rows import prepare
 from roles_of_tests import switching
 from sqlalchemy import event
 
@@ -42,6 +43,13 @@ def rows(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, database_url: str) 
     monkeypatch.setenv("JOBQ_DATABASE_URL", database_url)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         yield connection
+
+
+@pytest.fixture
+def both_workers(request: pytest.FixtureRequest) -> None:
+    """The rows of ME and OTHER; in a test of several connections whoever needs them makes them."""
+    if "engine" not in request.fixturenames:
+        prepare(request.getfixturevalue("connection"))
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from changed_rows import HOUR, LATER, MINUTE, SECOND, ago, change, debounced, latest, row, rows, sync
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,56 +15,11 @@ from jobq.errors import OptionError, UniqueKeyError
 from jobq.handlers import Kind, kind
 from jobq.model import Enqueued
 from jobq.producer import enqueue, enqueue_many
-from jobq.registry import App
 from jobq.selection import enqueue_select
 from jobq.statements.change import replace, reschedule
 from jobq.store import newjobs
-from jobq.tables import jobs
 
 pytestmark = pytest.mark.duty("enqueue")
-
-app = App()
-SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
-LATER = datetime(2130, 6, 1, 10, tzinfo=UTC)
-
-
-@app.handler("sync", queue="sync", unique=("company_id",), max_attempts=3)
-def sync(company_id: int, what: str = "all") -> None: ...
-
-
-latest = sync.options(on_conflict="replace")
-debounced = sync.options(on_conflict="reschedule", delay=MINUTE)
-
-
-def rows(connection: sa.Connection) -> list[sa.Row[Any]]:
-    return list(connection.execute(sa.select(jobs).order_by(jobs.c.id)))
-
-
-def row(connection: sa.Connection) -> sa.Row[Any]:
-    (only,) = rows(connection)
-    return only
-
-
-def change(connection: sa.Connection, **values: Any) -> None:
-    connection.execute(sa.update(jobs).values(**values))
-
-
-def ago(span: timedelta) -> Any:
-    return sa.func.now() - sa.cast(span, sa.Interval)
-
-
-@pytest.fixture
-def heard(engine: sa.Engine) -> Iterator[Callable[[], list[str]]]:
-    """What is told in the database's channel: asked of a connection that listens."""
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as listening:
-        listening.exec_driver_sql("LISTEN jobq")
-
-        def told() -> list[str]:
-            listening.exec_driver_sql("SELECT 1")
-            driver: Any = listening.connection.driver_connection
-            return [each.payload for each in driver.notifies(timeout=0)]
-
-        yield told
 
 
 def test_a_free_key_is_taken_whatever_a_conflict_would_do(connection: sa.Connection) -> None:
@@ -284,153 +238,6 @@ def test_many_are_replaced_in_parts(connection: sa.Connection, monkeypatch: pyte
     }
 
 
-@pytest.mark.parametrize("size", [5000, 7], ids=["one statement", "several"])
-def test_f11_bulk_calls_that_replace_in_opposite_order_do_not_deadlock(
-    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    monkeypatch.setattr(newjobs, "MOST_ROWS", size)
-    with engine.begin() as connection:
-        enqueue_many(connection, sync, [{"company_id": n} for n in range(0, 60, 2)])
-
-    def many(step: int) -> list[Enqueued]:
-        with engine.begin() as connection:
-            return enqueue_many(connection, latest, [{"company_id": n, "what": str(step)} for n in range(60)][::step])
-
-    with ThreadPoolExecutor(4) as threads:
-        answers = list(threads.map(many, [1, -1] * 8))
-
-    assert sum(answer.created for each in answers for answer in each) == 30
-    assert all(answer.created or answer.changed for each in answers for answer in each)
-
-
-LOCK = sa.select(jobs.c.id).with_for_update()
-
-
-def keyed(*keys: str) -> list[Any]:
-    return [latest.options(unique=False, unique_key=key).args(1) for key in keys]
-
-
-def test_f11_two_calls_that_wait_for_one_row_have_locked_nothing_that_the_other_needs(engine: sa.Engine) -> None:
-    keys = [f"k{n:02}" for n in range(60)]
-    with engine.begin() as connection:
-        enqueue_many(connection, sync, keyed(*keys))
-
-    with engine.connect() as other, ThreadPoolExecutor(2) as threads:
-        other.execute(LOCK.where(jobs.c.unique_key == "k30"))
-        both = [threads.submit(many_in_own_transaction, engine, keyed(*keys[::step])) for step in (1, -1)]
-        wait_until_blocked(engine, 2)
-        other.commit()
-        assert all(answer.changed for each in both for answer in each.result(timeout=30))
-
-
-def test_f11_what_is_new_goes_in_before_anything_is_changed_over_all_parts(
-    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else the first call, which has changed b in its first part, waits for the c of the second, and that for b."""
-    monkeypatch.setattr(newjobs, "MOST_ROWS", 2)
-    with engine.begin() as connection:
-        enqueue_many(connection, sync, keyed("b"))
-
-    with engine.connect() as other, ThreadPoolExecutor(2) as threads:
-        other.execute(LOCK)
-        first = threads.submit(many_in_own_transaction, engine, keyed("a", "b", "c"))
-        wait_until_blocked(engine, 1)
-        second = threads.submit(many_in_own_transaction, engine, keyed("b", "c"))
-        wait_until_blocked(engine, 2)
-        other.commit()
-        answers = [first.result(timeout=30), second.result(timeout=30)]
-
-    assert [[answer.created for answer in each] for each in answers] == [[True, False, True], [False, False]]
-
-
-def test_the_second_of_two_transactions_waits_for_the_first_and_then_replaces(engine: sa.Engine) -> None:
-    with engine.begin() as connection:
-        enqueue(connection, sync, 1, "old")
-    with engine.connect() as first, ThreadPoolExecutor(1) as thread:
-        enqueue(first, latest, 1, "first")
-        second = thread.submit(in_own_transaction, engine, lambda own: enqueue(own, latest, 1, "second"))
-        wait_until_blocked(engine)
-        first.commit()
-        assert second.result(timeout=30).changed
-
-    with engine.connect() as connection:
-        assert row(connection).args["what"] == "second"
-
-
-@pytest.mark.parametrize(
-    ("end", "answer"),
-    [
-        (sa.update(jobs).values(worker_id=7, attempt=1), (False, False)),
-        (sa.delete(jobs), (True, False)),
-        (sa.update(jobs).values(priority=3), (False, True)),
-    ],
-    ids=["claimed", "ended", "changed"],
-)
-def test_what_happens_to_the_holder_meanwhile_is_seen(
-    engine: sa.Engine, end: sa.Executable, answer: tuple[bool, bool]
-) -> None:
-    """The holder is locked when a call wants to replace it: what it is when the lock is gone decides."""
-    with engine.begin() as connection:
-        enqueue(connection, sync, 1, "old")
-    with engine.connect() as first, ThreadPoolExecutor(1) as thread:
-        first.execute(LOCK)
-        waiting = thread.submit(in_own_transaction, engine, lambda own: enqueue(own, latest, 1, "new"))
-        wait_until_blocked(engine)
-        first.execute(end)
-        first.commit()
-        given = waiting.result(timeout=30)
-
-    assert (given.created, given.changed) == answer
-    with engine.connect() as connection:
-        assert row(connection).args["what"] == ("new" if any(answer) else "old")
-
-
-def test_a_changed_job_is_passed_over_until_the_commit_and_then_told_of(
-    engine: sa.Engine, heard: Callable[[], list[str]]
-) -> None:
-    with engine.begin() as connection:
-        enqueue(connection, sync, 1)
-    assert len(heard()) == 1
-    claim = sa.select(jobs.c.id).with_for_update(skip_locked=True)
-    with engine.connect() as own, engine.connect() as worker:
-        enqueue(own, latest, 1, "new")
-        assert worker.execute(claim).all() == []
-        assert heard() == []
-        own.commit()
-        assert heard() == [f"sync|1|{row(own).run_at.timestamp():.6f}"]
-
-
-def test_a_job_moved_into_the_future_tells_nobody_and_one_moved_to_now_does(
-    engine: sa.Engine, heard: Callable[[], list[str]]
-) -> None:
-    for handler, times in [(debounced, 0), (debounced, 0), (sync.options(on_conflict="reschedule"), 1)]:
-        with engine.begin() as connection:
-            enqueue(connection, handler, 1)
-        assert len(heard()) == times
-
-
-def test_a_rollback_undoes_the_change(engine: sa.Engine) -> None:
-    with engine.begin() as connection:
-        enqueue(connection, sync, 1, "old")
-    with engine.connect() as connection:
-        before = row(connection)
-        enqueue(connection, latest.options(delay=HOUR), 1, "new")
-        connection.rollback()
-        assert row(connection) == before
-
-
-@pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
-def test_f11_a_job_changed_since_the_snapshot_is_the_databases_error(engine: sa.Engine, level: str) -> None:
-    in_own_transaction(engine, lambda own: enqueue(own, sync, 1))
-    with engine.connect().execution_options(isolation_level=level) as connection:
-        rows(connection)
-        in_own_transaction(engine, lambda own: enqueue(own, latest, 1, "first"))
-
-        with pytest.raises(sa.exc.OperationalError) as caught:
-            enqueue(connection, latest, 1, "second")
-        assert caught.value.orig.sqlstate == "40001"  # type: ignore[union-attr]
-
-
 def test_what_means_nothing_alone_is_refused_before_any_sql(connection: sa.Connection, sent: list[str]) -> None:
     loose = kind("k", queue="q")
     for wrong, problem in [
@@ -458,23 +265,3 @@ def test_the_statements_are_built_once_and_cached_by_sqlalchemy(engine: sa.Engin
         for statement in (replace(), reschedule()):
             assert statement._generate_cache_key() is not None
         enqueue(connection, latest, 1)
-
-
-def in_own_transaction(engine: sa.Engine, work: Callable[[sa.Connection], Enqueued]) -> Enqueued:
-    with engine.begin() as connection:
-        return work(connection)
-
-
-def many_in_own_transaction(engine: sa.Engine, rows: list[Any]) -> list[Enqueued]:
-    with engine.begin() as connection:
-        return enqueue_many(connection, sync, rows)
-
-
-def wait_until_blocked(engine: sa.Engine, number: int = 1) -> None:
-    """Until so many transactions of this database wait for another: asked of the server, each time a round trip."""
-    waiting = sa.text(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    )
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        while connection.execute(waiting).scalar_one() < number:
-            connection.execute(sa.text("SELECT pg_sleep(0.01)"))

@@ -96,6 +96,12 @@ def test_every_fault_of_every_source_is_named_with_its_place_and_what_is_allowed
     assert "sek" not in "".join(settings.faults)
 
 
+def test_what_a_number_counts_is_said_where_the_options_name_does_not() -> None:
+    (fault,) = merged(None, max_memory_per_child="512MiB").faults
+
+    assert fault == "--max-memory-per-child must be a whole number of MiB from 16 to 1073741824, got '512MiB'"
+
+
 def test_one_name_without_brackets_is_no_list() -> None:
     (fault,) = merged({"queues": "email"}).faults
 

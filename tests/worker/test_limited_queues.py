@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
@@ -10,42 +9,15 @@ from typing import Any
 import anyio
 import pytest
 import sqlalchemy as sa
-from bench import HOUR, NEVER, Bench, Gate, assembly_of, break_statements, eventually, more_claims
+from bench import HOUR, NEVER, Bench, Gate, more_claims
+from limited_queues import Running, taken
 
 import jobq
 from jobq import State
-from jobq.tables import jobs, slots
+from jobq.tables import jobs
 
 pytestmark = pytest.mark.anyio
 SOON = timedelta(milliseconds=20)
-
-
-class Running:
-    """How many handlers of each queue run at a time, and the most there ever were."""
-
-    def __init__(self) -> None:
-        self.now: Counter[str] = Counter()
-        self.most: Counter[str] = Counter()
-        self.starts: list[tuple[str, int]] = []
-
-    def begin(self, number: int) -> str:
-        queue = jobq.current().job.queue
-        self.starts.append((queue, number))
-        self.now[queue] += 1
-        self.most[queue] = max(self.most[queue], self.now[queue])
-        return queue
-
-    def end(self, queue: str) -> None:
-        self.now[queue] -= 1
-
-    def starts_of(self, queue: str) -> list[int]:
-        return [number for name, number in self.starts if name == queue]
-
-
-def taken(bench: Bench) -> dict[str, int]:
-    """How many slots of each queue are taken."""
-    rows = bench.execute(sa.select(slots.c.queue, sa.func.count(slots.c.worker_id)).group_by(slots.c.queue))
-    return {row[0]: row[1] for row in rows}
 
 
 async def test_a_fifo_queue_runs_one_job_at_a_time_in_order_on_several_workers(bench: Bench, app: jobq.App) -> None:
@@ -264,162 +236,6 @@ async def test_forty_fifo_queues_share_one_worker_and_its_few_connections(bench:
     assert connections[0][0] <= 6
     assert {name: running.starts_of(name) for name in names} == {name: [0, 1, 2, 3, 4] for name in names}
     assert set(running.most.values()) == {1}
-
-
-async def test_a_slot_is_kept_until_a_thread_that_was_left_behind_has_ended(bench: Bench, app: jobq.App) -> None:
-    running, gate = Running(), Gate()
-    app.queue("q", fifo=True)
-
-    @app.handler("k", queue="q", timeout=timedelta(milliseconds=50), max_attempts=1)
-    def handler(n: int) -> None:
-        queue = running.begin(n)
-        if n == 0:
-            gate.pass_in_thread()
-        running.end(queue)
-
-    first, second = bench.enqueue(handler, 0), bench.enqueue(handler, 1)
-    async with bench.working(app) as worker:
-        assert (await bench.until(first)).state is State.DEAD
-        await more_claims(worker, 3)
-        assert running.starts_of("q") == [0]
-        gate.open()
-        await bench.until(second)
-
-    assert running.most["q"] == 1
-    assert taken(bench) == {"q": 0}
-
-
-async def test_a_job_cancelled_while_it_runs_keeps_its_slot_until_its_handler_has_ended(
-    bench: Bench, app: jobq.App
-) -> None:
-    running, gate = Running(), Gate()
-    app.queue("q", fifo=True)
-
-    @app.handler("k", queue="q")
-    async def handler(n: int) -> None:
-        queue = running.begin(n)
-        try:
-            if n == 0:
-                await gate.pass_()
-        finally:
-            running.end(queue)
-
-    first, second = bench.enqueue(handler, 0), bench.enqueue(handler, 1)
-    async with bench.working(app, lease=timedelta(seconds=1.2)) as worker:
-        await gate.until_waiting()
-        with bench.connect() as connection:
-            jobq.cancel(connection, first, running=True)
-        assert taken(bench) == {"q": 1}
-        await bench.until(second)
-        assert worker.stats().lost == 1
-
-    assert running.most["q"] == 1
-    assert running.starts_of("q") == [0, 1]
-
-
-async def test_a_claim_whose_answer_was_lost_leaves_no_slot_taken(
-    bench: Bench, app: jobq.App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    running = Running()
-    app.queue("q", fifo=True)
-    lost = iter([ConnectionError("the answer was lost")])
-
-    @app.handler("k", queue="q")
-    async def handler(n: int) -> None:
-        running.end(running.begin(n))
-
-    async with bench.working(app, poll_interval=NEVER) as worker:
-        await bench.until_listening()  # the next claim is that of the first job
-        database = assembly_of(worker).database
-        break_statements(database, monkeypatch, lambda name: next(lost, None) if name == "claim_slots" else None)
-        ids = [bench.enqueue(handler, n) for n in range(3)]
-        await bench.until(ids[-1])
-
-    assert running.starts_of("q") == [0, 1, 2]
-    assert [bench.job(id_).failures for id_ in ids] == [0, 0, 0]
-
-
-@pytest.mark.parametrize("statement", ["finish_limited", "put_back"])
-@pytest.mark.duty("work")
-async def test_an_end_whose_answer_was_lost_frees_its_slot_once(
-    bench: Bench, app: jobq.App, monkeypatch: pytest.MonkeyPatch, statement: str
-) -> None:
-    running = Running()
-    app.queue("q", fifo=True)
-    lost = iter([ConnectionError("the answer was lost")])
-
-    @app.handler("k", queue="q", retry=lambda failures, error: SOON)
-    async def handler(n: int) -> None:
-        queue = running.begin(n)
-        await anyio.sleep(0.01)
-        running.end(queue)
-        if n == 0 and jobq.current().job.failures == 0:
-            raise ValueError("no")
-
-    async with bench.working(app) as worker, bench.working(app):
-        database = assembly_of(worker).database
-        break_statements(database, monkeypatch, lambda name: next(lost, None) if name == statement else None)
-        ids = [bench.enqueue(handler, n) for n in range(4)]
-        await bench.until(ids[-1])
-
-    assert running.starts_of("q") == [0, 0, 1, 2, 3]
-    assert running.most["q"] == 1
-    assert worker.stats().refused == 0
-
-
-@pytest.mark.duty("work")
-async def test_what_a_stopped_worker_gives_back_is_the_next_job_of_its_queue(bench: Bench, app: jobq.App) -> None:
-    running, gate = Running(), Gate()
-    app.queue("q", fifo=True)
-
-    @app.handler("k", queue="q")
-    async def handler(n: int) -> None:
-        queue = running.begin(n)
-        try:
-            if jobq.current().job.attempt == 1 and n == 0:
-                await gate.pass_()
-        finally:
-            running.end(queue)
-
-    ids = [bench.enqueue(handler, n) for n in range(3)]
-    async with bench.working(app, grace=timedelta(0)):
-        await gate.until_waiting()
-    assert taken(bench) == {"q": 0}
-    async with bench.working(app):
-        await bench.until(ids[-1])
-
-    assert running.starts_of("q") == [0, 0, 1, 2]
-    assert bench.job(ids[0]).failures == 0
-
-
-async def test_a_job_that_completes_in_its_own_transaction_keeps_its_slot_until_its_handler_ends(
-    bench: Bench, app: jobq.App
-) -> None:
-    running, gate = Running(), Gate()
-    app.queue("q", fifo=True)
-
-    @app.handler("k", queue="q")
-    async def handler(n: int) -> str:
-        queue = running.begin(n)
-        async with jobq.current().transaction():
-            pass
-        if n == 0:
-            await gate.pass_()
-        running.end(queue)
-        return "said"
-
-    first, second = bench.enqueue(handler, 0), bench.enqueue(handler, 1)
-    async with bench.working(app) as worker:
-        await gate.until_waiting()
-        assert bench.job(first).state is State.DONE
-        await more_claims(worker, 3)
-        assert running.starts_of("q") == [0]
-        gate.open()
-        await bench.until(second)
-        await eventually(lambda: bench.job(second).outcome, "the text")
-
-    assert running.most["q"] == 1
-    await eventually(lambda: taken(bench) == {"q": 0}, "the slot being free")
 
 
 async def test_a_notification_starts_a_job_of_a_limited_queue_at_once(bench: Bench, app: jobq.App) -> None:

@@ -10,7 +10,7 @@ import anyio
 import pytest
 import sqlalchemy as sa
 from bench import Bench, Gate, eventually, more_claims
-from test_limited_queues import Running
+from limited_queues import Running
 
 import jobq
 from jobq.tables import queues

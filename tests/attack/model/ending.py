@@ -9,7 +9,7 @@ from model.state import NOBODY, Hold, Job, Step, World, claim_is_over, without
 
 
 def passes(world: World, rules: Rules, w: int, hold: Hold) -> bool:
-    """`held()` and `still_mine()` in statements/finish.py."""
+    """`held()` and `still_mine()` in statements/fence.py."""
     job = world.jobs[hold.job]
     if job.place != "open":
         return False

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Rules:
     """As jobq is. A twin has one of these broken; each line says where the rule stands."""
 
-    # the fence: `held()` and `still_mine()` in jobq/statements/finish.py
+    # the fence: `held()` and `still_mine()` in jobq/statements/fence.py
     fence_on_attempt: bool = True
     fence_on_worker: bool = True
     fence_on_some_worker: bool = True  # what is left without the worker's id: that the job runs
