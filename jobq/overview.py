@@ -13,6 +13,7 @@ from jobq.reading import parsed, progress_of, span_of
 from jobq.report import READY_LIMIT, Stats, WorkerRow, worker_of
 from jobq.statements import running as statements
 from jobq.store.counting import ROOM, counts
+from jobq.store.switching import interpreted
 from jobq.tally import stats_of
 
 SHOWN = 500
@@ -64,7 +65,8 @@ def overview(session: Bind, /, *, queue: str | None = None, shown: int = SHOWN) 
     connection = connection_of(session, "overview")
     found = stats_of(counts(connection))
     binds = {"most": READY_LIMIT + ROOM, "only_queue": queue, "shown": shown}
-    rows = connection.execute(statements.running(), binds).mappings().all()
+    with interpreted(connection):
+        rows = connection.execute(statements.running(), binds).mappings().all()
     members = _members(connection.execute(statements.members()).mappings().all(), rows)
     names = {each.worker.id: each.worker.name for each in members}
     jobs = tuple(_job(row, names.get(row["worker_id"])) for row in rows if row["is_here"] and row["place"] <= shown)

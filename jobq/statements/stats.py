@@ -47,14 +47,6 @@ def dead() -> sa.Executable:
 
 
 @cache
-def set_seqscan() -> sa.Executable:
-    """Whether the planner may read whole tables, for the rest of the transaction; gives what was set. Bind: value."""
-    name = sa.literal_column("'enable_seqscan'", sa.Text)
-    set_ = sa.func.set_config(name, param("value", sa.Text), sa.true())
-    return sa.select(sa.func.current_setting(name, type_=sa.Text).label("before"), set_)
-
-
-@cache
 def recent() -> sa.Executable:
     """What has ended since the last minute that is summed, up to `most` jobs, by all that they are told apart by.
 

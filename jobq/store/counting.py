@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from jobq.report import READY_LIMIT
 from jobq.statements import stats as live
 from jobq.statements import sums
+from jobq.store.switching import interpreted, switched
 from jobq.tally import RECENT_LIMIT, Counts
 from jobq.tally import unknown_kinds as unknown_among
 
@@ -19,6 +20,11 @@ ROOM = 500  # for running jobs, which are read on the way to the last ready one 
 
 def counts(connection: sa.Connection) -> Counts:
     """Seven reads, each by an index and bounded, but for the sums of 24 hours."""
+    with interpreted(connection):
+        return _counts(connection)
+
+
+def _counts(connection: sa.Connection) -> Counts:
     now = connection.execute(live.clock()).one()
     totals = connection.execute(sums.totals()).all()
     summed_until = totals[0].summed_until
@@ -41,10 +47,8 @@ def counts(connection: sa.Connection) -> Counts:
 
 def _recent(connection: sa.Connection, since: datetime | None) -> Sequence[sa.Row[Any]]:
     """While nobody has analysed the table, the planner takes a BRIN for useless: it would read all that has ended."""
-    before = connection.execute(live.set_seqscan(), {"value": "off"}).scalar_one()
-    rows = connection.execute(live.recent(), {"most": RECENT_LIMIT, "since": since}).all()
-    connection.execute(live.set_seqscan(), {"value": before})
-    return rows
+    with switched(connection, "enable_seqscan", "off"):
+        return connection.execute(live.recent(), {"most": RECENT_LIMIT, "since": since}).all()
 
 
 def unknown_kinds(connection: sa.Connection) -> dict[str, int]:
