@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from time import monotonic
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -137,7 +138,7 @@ def _own_engine(source: Source, *, name: str, size: int, statement_limit: timede
     In autocommit from the connecting on: to switch it on and off around each statement cost as much as the statement.
     """
     engine = async_engine(
-        source,
+        replace(source, is_own=True),
         name=name,
         isolation_level="AUTOCOMMIT",
         pool_size=size,
@@ -213,7 +214,11 @@ def _set_for_session(dbapi_connection: Any, pid: int, settings: dict[str, str]) 
 
     Raises: WorkerError.
     """
-    settings = {**settings, "default_transaction_isolation": "read committed"}  # of statements in autocommit
+    others = {
+        "default_transaction_isolation": "read committed",  # of statements in autocommit
+        "client_encoding": "UTF8",  # of a connection that the engine's creator has made
+    }
+    settings = {**settings, **others}
     more, parameters = session_settings()
     asked = f"SELECT {', '.join(['set_config(%s, %s, false)'] * len(settings))}, {more} WHERE pg_backend_pid() = %s"
     was_autocommit = dbapi_connection.autocommit

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from io import StringIO
@@ -174,7 +174,7 @@ def _connection(engine: Any) -> Iterator[sa.Connection]:
     url = getattr(engine, "url", engine)  # an AsyncEngine has one
     if not isinstance(url, sa.URL | str):
         raise BindError(f"migrate takes an engine or a URL, not {type(engine).__name__}: give it the session's engine")
-    source = source_of(url)
+    source = replace(source_of(url), is_own=True)
     arguments = source.arguments("jobq migrate")
     own = sa.create_engine(source.url, poolclass=sa.NullPool, isolation_level="READ COMMITTED", connect_args=arguments)
     with own.connect() as connection:

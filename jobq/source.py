@@ -10,7 +10,7 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import anyio.to_thread
@@ -38,6 +38,8 @@ class Source:
     """A database as the worker's own engines reach it, always through psycopg.
 
     pooler: a transaction pooler stands in between, so that nothing of a session may be relied on or left behind.
+    is_own: its connections are jobq's alone, and speak UTF-8 whatever the database and the engine do. Else the driver
+    could not send an exception's words in Greek to a database in LATIN1, and would read names in SQL_ASCII as bytes.
     made: is told of each connection as soon as it is there, before anything is asked over it.
     """
 
@@ -45,6 +47,7 @@ class Source:
     engine: sa.Engine | None = None
     options: dict[str, Any] = field(default_factory=dict)
     pooler: bool = False
+    is_own: bool = False
     made: Callable[[Connection], object] = lambda _: None
 
     @property
@@ -56,7 +59,11 @@ class Source:
     def arguments(self, name: str) -> dict[str, Any]:
         """Keepalives and a name for pg_stat_activity, under what the URL and the application's engine say."""
         unprepared = {"prepare_threshold": None} if self.pooler else {}
-        return {**unprepared, **patient(self.url, name)}
+        return {**unprepared, **patient(self.url, name), **self._encoding}
+
+    @property
+    def _encoding(self) -> dict[str, str]:
+        return {"client_encoding": "utf8"} if self.is_own else {}
 
     def connect(self, conninfo: str = "", **parameters: Any) -> psycopg.Connection[Any]:
         """A connection with these parameters, unless the application's engine says something else."""
@@ -73,13 +80,13 @@ class Source:
     def _open(self, conninfo: str, parameters: dict[str, Any]) -> psycopg.Connection[Any]:
         given = {} if self.engine is None else _ask(self.engine)
         if isinstance(given, dict):
-            return psycopg.Connection.connect(conninfo, **{**parameters, **given})
+            return psycopg.Connection.connect(conninfo, **{**parameters, **given, **self._encoding})
         return _taken_over(given, psycopg.Connection(given.pgconn))
 
     async def _open_async(self, conninfo: str, parameters: dict[str, Any]) -> psycopg.AsyncConnection[Any]:
         given = {} if self.engine is None else await _ask_async(self.engine)
         if isinstance(given, dict):
-            return await psycopg.AsyncConnection.connect(conninfo, **{**parameters, **given})
+            return await psycopg.AsyncConnection.connect(conninfo, **{**parameters, **given, **self._encoding})
         return _taken_over(given, psycopg.AsyncConnection(given.pgconn))
 
     async def parameters(self) -> dict[str, Any]:
@@ -94,8 +101,9 @@ class Source:
 
     async def connect_alone(self, name: str) -> psycopg.AsyncConnection[Any]:
         """A connection in autocommit that belongs to no engine."""
+        own = replace(self, is_own=True)
         conninfo, parameters = self.url.get_dialect()().create_connect_args(self.url)
-        connection = await self.connect_async(*conninfo, **{**parameters, **self.arguments(name)})
+        connection = await own.connect_async(*conninfo, **{**parameters, **own.arguments(name)})
         await connection.set_autocommit(True)
         return connection
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from time import monotonic
 from typing import Any, TypeAlias
@@ -66,7 +67,7 @@ def wait_for_async(engine: Where, id: int, /, *, timeout: timedelta | None = Non
             " meanwhile, and what it has not committed cannot end (commit, then wait with the engine)"
         )
     limit = None if timeout is None else checks.span("timeout", timeout)
-    return _within(source_of(engine, pooler=True), checked_id(id), limit)
+    return _within(replace(source_of(engine, pooler=True), is_own=True), checked_id(id), limit)
 
 
 async def _within(source: Source, id_: int, limit: timedelta | None) -> Job:

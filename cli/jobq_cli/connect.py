@@ -57,7 +57,7 @@ def raw_connect(chosen: Target) -> Iterator[sa.Connection]:
 
 def engine_for(chosen: Target) -> sa.Engine:
     """No pool, nothing prepared (a pooler may stand in between), and no values in error texts."""
-    arguments = Source(chosen.url, pooler=True).arguments("jobq")
+    arguments = Source(chosen.url, pooler=True, is_own=True).arguments("jobq")
     return sa.create_engine(chosen.url, poolclass=sa.NullPool, hide_parameters=True, connect_args=arguments)
 
 

@@ -32,6 +32,7 @@ from jobq.worker.stats import Counters
 
 logger = logging.getLogger("jobq.worker")
 _BY_ID = attrgetter("job.id")
+UNTRANSLATABLE = "22P05"
 
 
 class Recorder:
@@ -157,7 +158,7 @@ class Recorder:
 
     async def _write_refused(self, entry: Entry, error: sa_exc.DBAPIError) -> None:
         """The server refuses this one row: the attempt fails with that, in words that the server has no part in."""
-        problem = RuntimeError(f"the result could not be stored: SQLSTATE {sqlstate(error)}")
+        problem = RuntimeError(f"the result could not be stored: SQLSTATE {sqlstate(error)}{_in_ascii(entry, error)}")
         logger.error("job %d (%s): %s", entry.held.job.id, entry.held.job.kind, problem)
         job = entry.held.job
         verdict = judge(
@@ -268,6 +269,13 @@ class Recorder:
 
 async def _nothing_to_flush(fences: Iterable[Fence]) -> None:
     return None
+
+
+def _in_ascii(entry: Entry, error: sa_exc.DBAPIError) -> str:
+    """What was to be said, where the database's encoding lacks a letter of it: any has those of ASCII."""
+    if sqlstate(error) != UNTRANSLATABLE or entry.ending.outcome is None:
+        return ""
+    return f" ({ascii(entry.ending.outcome)[1:-1]})"
 
 
 def _end_of(held: Held, word: str) -> JobEnd:

@@ -219,7 +219,7 @@ async def test_a_row_that_the_server_refuses_ends_as_an_error_and_its_neighbours
     refused = bench.job(ids.pop(3))
     assert {bench.job(id_).outcome for id_ in ids} == {"ok: fine"}
     assert (refused.state, refused.failures) == (State.DEAD, 1)
-    assert refused.errors[0].message == "the result could not be stored: SQLSTATE 22P05"
+    assert refused.errors[0].message == "the result could not be stored: SQLSTATE 22P05 (ok: refuse)"
 
 
 async def test_a_job_whose_end_cannot_be_recorded_at_all_runs_again_and_stops_nobody(
