@@ -11,6 +11,7 @@ from bench import Bench, Effects, eventually
 
 import jobq
 from jobq.tables import jobs
+from jobq.worker.pace import MOST_AHEAD
 
 pytestmark = pytest.mark.anyio
 WEIGHTS = {"default": 5, "email": 3, "images": 2}
@@ -56,7 +57,7 @@ async def test_f22_a_flood_in_one_queue_starves_no_other(bench: Bench, app: jobq
         await eventually(lambda: seen.seen.count("email") == 50, "the email jobs", within=30)
         images = seen.seen[: last_of(seen.seen, "email")].count("images")
 
-    assert images < 400
+    assert images < 100 + MOST_AHEAD  # what is claimed ahead, 20 ms of work, starts in the order of its ids
 
 
 def last_of(seen: list[Any], queue: str) -> int:
