@@ -18,7 +18,7 @@ REQUIREMENTS = {
     "S2": "test_the_view_has_the_columns_and_types_that_the_library_reads test_options_are_stored",
     "S3": "test_no_index_of_jobs_names_what_a_claim_writes"
     " test_f23_a_claim_on_the_workers_own_connection_is_read_committed"
-    "_and_goes_by_the_index",
+    "_goes_by_the_index_and_is_not_compiled",
     "S4": "test_f08_an_ended_job_holds_no_key test_the_indexes_are_these_and_no_others",
     "S5": "test_f12_equal_content_is_one_key_whatever_its_order test_named_arguments_alone_make_the_key",
     "S6": "test_f54_eight_processes_migrate_at_once test_migrate_says_what_was_there_and_what_is",

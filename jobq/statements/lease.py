@@ -115,8 +115,9 @@ def delete_lost_workers() -> sa.Executable:
 
 @cache
 def lost_workers() -> sa.Executable:
-    """How many workers are lost. Locks nothing. Binds: as of delete_lost_workers."""
-    return sa.select(sa.func.count()).select_from(workers).where(*_is_lost())
+    """How many workers are lost, and the time. Locks nothing. Binds: as of delete_lost_workers."""
+    number = sa.select(sa.func.count()).select_from(workers).where(*_is_lost()).scalar_subquery()
+    return sa.select(number.label("lost"), sa.func.now().label("at"))
 
 
 def _is_lost() -> tuple[sa.ColumnElement[bool], ...]:

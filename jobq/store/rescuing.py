@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -35,10 +35,18 @@ class Rescue:
     is_complete: bool = True
 
 
-def lost_workers(connection: sa.Connection, *, connected_for: timedelta) -> int:
-    """How many workers a rescue would delete: at a glance, locking nothing. Jobs of workers without a row it misses."""
+class Glance(NamedTuple):
+    """How many workers a rescue would delete, by the server's time `at`."""
+
+    lost: int
+    at: datetime
+
+
+def lost_workers(connection: sa.Connection, *, connected_for: timedelta) -> Glance:
+    """A glance that locks nothing. Jobs of workers without a row it misses."""
     binds = {"connected_seconds": connected_for.total_seconds()}
-    return int(connection.execute(statements.lost_workers(), binds).scalar_one())
+    row = connection.execute(statements.lost_workers(), binds).one()
+    return Glance(row.lost, row.at)
 
 
 def rescue(

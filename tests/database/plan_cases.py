@@ -116,7 +116,7 @@ def survey(connection: sa.Connection, held: Sequence[Taken]) -> int:
 def look_for_lost_workers(connection: sa.Connection, held: Sequence[Taken]) -> int:
     """There is none: as every few seconds."""
     connection.exec_driver_sql("DELETE FROM jobq.workers WHERE name = 'lost'")
-    return 1 if not rescuing.lost_workers(connection, connected_for=DAY) else 0
+    return 1 if not rescuing.lost_workers(connection, connected_for=DAY).lost else 0
 
 
 def rescue(connection: sa.Connection, held: Sequence[Taken]) -> int:

@@ -141,7 +141,7 @@ def test_a_glance_sees_a_lost_worker_whose_row_is_locked_and_waits_for_nobody(en
 
     with engine.connect() as claimer, engine.connect() as rescuer:
         claimer.execute(sa.select(workers.c.id).with_for_update())
-        assert lost_workers(rescuer, connected_for=HOUR) == 1
+        assert lost_workers(rescuer, connected_for=HOUR).lost == 1
 
 
 def test_of_two_rescuers_at_once_one_works_and_the_other_does_not_wait(engine: sa.Engine) -> None:

@@ -90,7 +90,7 @@ def test_a4_a_worker_is_lost_only_by_its_own_lease_and_not_right_after_an_outage
     add_worker(connection, LOST, **values)
     held = add_running(connection, LOST, max_attempts=1)
     before = row(connection, held.id)
-    assert lost_workers(connection, connected_for=connected) == int(is_lost)
+    assert lost_workers(connection, connected_for=connected).lost == int(is_lost)
 
     found = rescued(connection, everywhere=True, connected=connected)
 
