@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from jobq_cli.lazy import PLAIN, Entry, LazyGroup
 from jobq_cli.options import GlobalDatabaseUrl
-from jobq_cli.signals import exit_code
+from jobq_cli.signals import exit_code, stop_behind
 
 UsageError: Any = typer.BadParameter.__base__  # of click, or of the copy of it that newer versions of typer carry
 BROKEN_PIPE = 141
@@ -96,6 +96,8 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort) as stop:
         return exit_code(stop)
     except Exception as error:
+        if (behind := stop_behind(error)) is not None:
+            return exit_code(behind)
         from jobq_cli.failures import report
 
         code = report(error)

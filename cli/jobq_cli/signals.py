@@ -21,6 +21,14 @@ def take_sigterm() -> None:
     signal.signal(signal.SIGTERM, _terminate)
 
 
+def stop_behind(error: BaseException) -> KeyboardInterrupt | None:
+    """The Ctrl-C or SIGTERM that was on its way out when this error was met: what is undone then may fail as well."""
+    behind = error.__context__
+    while behind is not None and not isinstance(behind, KeyboardInterrupt):
+        behind = behind.__context__
+    return behind
+
+
 def exit_code(error: BaseException) -> int:
     """Of a command that a signal ended, as a shell tells it."""
     return TERMINATED if isinstance(error, Terminated) else INTERRUPTED

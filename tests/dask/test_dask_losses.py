@@ -97,7 +97,7 @@ async def test_jobs_wait_for_a_scheduler_that_was_lost_and_go_on_when_it_is_back
         await until_there(once)
         caplog.clear()
         cluster.kill_scheduler()
-        dead = await bench.until(interrupted)
+        dead = await bench.until(interrupted, within=30)
         new = bench.enqueue(dask_app.good)
         await bench.until(new, State.RUNNING)
         cluster.end_workers()

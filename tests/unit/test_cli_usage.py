@@ -9,6 +9,7 @@ import pytest
 from typer.main import get_command
 
 from jobq_cli.app import Root, app, run
+from jobq_cli.signals import Terminated
 
 
 def commands(group: Any, path: str = "") -> Iterator[str]:
@@ -163,6 +164,22 @@ def test_an_interrupt_is_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: 
     monkeypatch.setattr("jobq.embedded.stop", interrupted)
 
     assert run(["db", "stop"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("stop", "code"), [(KeyboardInterrupt, 130), (Terminated, 143)])
+def test_what_fails_while_an_interrupt_undoes_things_is_that_interrupt(
+    stop: type[KeyboardInterrupt], code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(directory: object) -> bool:
+        try:
+            raise stop
+        finally:
+            raise OSError("the connection is gone")
+
+    monkeypatch.setattr("jobq.embedded.stop", interrupted)
+
+    assert run(["db", "stop"]) == code
     assert capsys.readouterr().err == ""
 
 

@@ -219,7 +219,7 @@ async def test_nothing_is_claimed_ahead_where_a_dead_worker_makes_jobs_dead(benc
     scene.fill()
     async with bench.working(app, concurrency=SLOTS) as worker:
         await scene.gate.until_waiting(SLOTS)
-        assert worker.stats().held == SLOTS
+        await eventually(lambda: worker.stats().held == SLOTS, "what ended before being recorded, and no more held")
         scene.gate.open()
         await bench.until_all_ended()
 
