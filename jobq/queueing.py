@@ -20,7 +20,7 @@ from jobq.notify import channel_of
 from jobq.queue_settings import HIGHEST_WEIGHT, MOST_SLOTS
 from jobq.statements import queues as statements
 from jobq.statements import slots as slot_statements
-from jobq.store.ending import announce
+from jobq.store.announcing import announce
 
 PRIORITIES = (0, 1, 2, 3)
 FROM_THE_START = datetime(1970, 1, 1, tzinfo=UTC)

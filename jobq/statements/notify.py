@@ -11,7 +11,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from jobq.statements.binds import TEXTS, param
+from jobq.statements.binds import SMALLINTS, TEXTS, TIMES, param
+from jobq.tables import TIMESTAMP
 
 
 def payload(queue: Any, priority: Any, run_at: Any) -> sa.ColumnElement[str]:
@@ -47,3 +48,17 @@ def tell() -> sa.Executable:
     arrays = sa.func.unnest(param("channels", TEXTS), param("texts", TEXTS))
     row = arrays.table_valued(*columns).render_derived(name="row")
     return sa.select(sa.cast(sa.func.pg_notify(row.c.channel, row.c.text), sa.Text))
+
+
+@cache
+def announce() -> sa.Executable:
+    """One notification a lane. Binds: channel, and of equal length: queues, priorities, run_ats."""
+
+    columns: dict[str, Any] = {"queue": sa.Text, "priority": sa.SmallInteger, "run_at": TIMESTAMP}
+    lane = (
+        sa.func.unnest(param("queues", TEXTS), param("priorities", SMALLINTS), param("run_ats", TIMES))
+        .table_valued(*[sa.column(name, type_) for name, type_ in columns.items()])
+        .render_derived(name="lane")
+    )
+    text = payload(lane.c.queue, lane.c.priority, lane.c.run_at)
+    return sa.select(sa.cast(sa.func.pg_notify(param("channel", sa.Text), text), sa.Text))

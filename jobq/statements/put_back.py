@@ -1,19 +1,18 @@
-"""Putting claimed jobs back: after a failure or a snooze, or given back at no cost. And telling the fleet of it."""
+"""Putting claimed jobs back: after a failure or a snooze, or given back at no cost."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import sqlalchemy as sa
 
-from jobq.statements.binds import SMALLINTS, TEXTS, TIMES, json_param, param, seconds
+from jobq.statements.binds import json_param, seconds
 from jobq.statements.errors import with_error
 from jobq.statements.fence import held, still_mine
-from jobq.statements.notify import payload, told
+from jobq.statements.notify import told
 from jobq.statements.queues import pause_for
 from jobq.statements.slots import freeing
-from jobq.tables import TIMESTAMP, jobs
+from jobq.tables import jobs
 
 
 @cache
@@ -77,17 +76,3 @@ def give_back_unknown() -> sa.Executable:
     mine = held("me")
     given = sa.update(jobs).where(mine[-1], sa.not_(sa.and_(*mine[:-1]))).values(worker_id=sa.null())
     return given.returning(jobs.c.id, jobs.c.queue, jobs.c.priority, jobs.c.run_at)
-
-
-@cache
-def announce() -> sa.Executable:
-    """One notification a lane. Binds: channel, and of equal length: queues, priorities, run_ats."""
-
-    columns: dict[str, Any] = {"queue": sa.Text, "priority": sa.SmallInteger, "run_at": TIMESTAMP}
-    lane = (
-        sa.func.unnest(param("queues", TEXTS), param("priorities", SMALLINTS), param("run_ats", TIMES))
-        .table_valued(*[sa.column(name, type_) for name, type_ in columns.items()])
-        .render_derived(name="lane")
-    )
-    text = payload(lane.c.queue, lane.c.priority, lane.c.run_at)
-    return sa.select(sa.cast(sa.func.pg_notify(param("channel", sa.Text), text), sa.Text))

@@ -15,7 +15,8 @@ from jobq.statements import leader, recorded
 from jobq.statements import lease as statements
 from jobq.statements import queues as queue_statements
 from jobq.statements import slots as slot_statements
-from jobq.store.ending import Fence, give_back, give_back_unknown, held_binds
+from jobq.store.ending import Fence, held_binds
+from jobq.store.putting_back import give_back, give_back_unknown
 
 
 @dataclass(frozen=True, slots=True)

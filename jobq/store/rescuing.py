@@ -13,7 +13,7 @@ from jobq.model import Position, State
 from jobq.retention import KEEP_ENDED
 from jobq.statements import lease as statements
 from jobq.statements import slots as slot_statements
-from jobq.store.ending import announce
+from jobq.store.announcing import announce
 
 
 @dataclass(frozen=True, slots=True)

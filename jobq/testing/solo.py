@@ -26,7 +26,7 @@ from jobq.registry import App
 from jobq.reports import merged
 from jobq.statements import lease as lease_statements
 from jobq.statements import testing as statements
-from jobq.store import claiming, leasing, reporting
+from jobq.store import claiming, leasing, putting_back, reporting
 from jobq.store import ending as store
 from jobq.store.claiming import LaneAsk
 from jobq.store.ending import Ending
@@ -211,6 +211,6 @@ def _write(connection: sa.Connection, held: Held, ending: Ending, verdict: Verdi
     elif ending.state is not State.PENDING:
         store.finish(connection, [ending]) if ending.slot_wait is None else store.finish_limited(connection, ending)
     elif verdict.pause is not None:
-        store.pause_and_put_back(connection, ending, queue=held.job.queue, channel=channel_of(connection))
+        putting_back.pause_and_put_back(connection, ending, queue=held.job.queue, channel=channel_of(connection))
     else:
-        store.put_back(connection, ending)
+        putting_back.put_back(connection, ending)

@@ -14,15 +14,18 @@ from jobq.registry import App
 from jobq.source import Source
 from jobq.worker.awaited import Awaited
 from jobq.worker.claimer import Claimer
+from jobq.worker.claims import Claims
 from jobq.worker.completer import Completer
-from jobq.worker.groups import Groups, groups_of, places_of
+from jobq.worker.groups import Groups, Room, groups_of, places_of
 from jobq.worker.guard import Guard
 from jobq.worker.handler_engines import HandlerEngines
 from jobq.worker.heartbeat import Events, Heartbeat, database_for
 from jobq.worker.held import HeldJobs, Stop
+from jobq.worker.intake import Intake
 from jobq.worker.keeper import SlotKeeper
 from jobq.worker.leader import Election, Maintainer
 from jobq.worker.lease import Lease
+from jobq.worker.left_behind import LeftBehind
 from jobq.worker.limited import LimitedQueues
 from jobq.worker.link import Link
 from jobq.worker.listener import Listener
@@ -95,18 +98,24 @@ class Assembly:
         self.awaited = Awaited(self.database, self.link, stop=self.stop.close)
         self.completer.flush_with(self.reporter.flush)
         self.completer.on_recorded(self.awaited.ended)
-        self.runner = self._runner(setting)
-        groups = groups_of(sorted(setting.app.handlers), self.runner.places, self.runner.threads)
+        places = places_of(setting.executors, setting.app.handlers)
+        threads = ThreadRoom(setting.executors, setting.app.handlers)
+        rooms: dict[str, Room] = {**dict.fromkeys(threads.needing, threads), **places}
+        self.left_behind = LeftBehind(setting.executors.values())
+        self.intake = self._intake(setting, rooms)
+        self.runner = self._runner(setting, rooms)
+        groups = groups_of(sorted(setting.app.handlers), places, threads)
         limited = LimitedQueues()
         self.surveyor = self._surveyor(setting, groups, limited)
+        self.claims = self._claims(groups)
         self.claimer = self._claimer(setting, groups, limited)
         self.runner.on_room = self.claimer.wake
-        self.wear = Wear(self.runner, self.end, most=options.most_left_behind, patience=options.grace)
-        self.runner.threads.on_room = self.claimer.has_room
-        for places in self.runner.places.values():
-            places.on_room = self.claimer.has_room
+        self.wear = Wear(self.left_behind, threads, self.end, most=options.most_left_behind, patience=options.grace)
+        threads.on_room = self.claimer.has_room
+        for each in places.values():
+            each.on_room = self.claimer.has_room
         self.completer.on_freed(self.claimer.freed)
-        self.completer.on_paused(self.runner.hand_back)
+        self.completer.on_paused(self.intake.hand_back)
         self.rescuer = self._rescuer(setting)
         self.election = Election(self.database, self.link, self.lease, name=name, stop=self.stop.close)
         self.maintainer = Maintainer(self.database, self.link, self.election, stop=self.stop.close)
@@ -120,7 +129,7 @@ class Assembly:
         return SlotKeeper(
             self.database,
             self.link,
-            still_runs=lambda: self.runner.left_behind,
+            still_runs=lambda: self.left_behind.ids,
             freed=lambda wait: self.claimer.freed(wait),
             stop=self.stop.close,
         )
@@ -132,7 +141,7 @@ class Assembly:
             self.lease,
             self.held,
             taken=lambda taken: self.runner.stop_lost(taken),
-            claim_in_flight=lambda: self.counters.claims if self.claimer.is_unclear else None,
+            claim_in_flight=lambda: self.counters.claims if self.claims.is_unclear else None,
             stop=self.stop.close,
         )
 
@@ -162,18 +171,17 @@ class Assembly:
             stop=self.stop.close,
         )
 
+    def _claims(self, groups: Groups) -> Claims:
+        return Claims(self.database, self.counters, self.lease, groups, self.membership, self.runner, self.completer)
+
     def _claimer(self, setting: Setting, groups: Groups, limited: LimitedQueues) -> Claimer:
         return Claimer(
-            self.database,
             self.link,
-            self.counters,
-            self.lease,
+            self.claims,
             groups,
             limited,
             self.surveyor,
-            self.membership,
             self.runner,
-            self.completer,
             poll_interval=setting.options.poll_interval,
             stop=self.stop.claim,
         )
@@ -189,23 +197,32 @@ class Assembly:
             stop=self.stop.close,
         )
 
-    def _runner(self, setting: Setting) -> Runner:
+    def _intake(self, setting: Setting, rooms: Mapping[str, Room]) -> Intake:
+        return Intake(
+            setting.app.handlers,
+            setting.app.queues,
+            rooms,
+            self.held,
+            self.completer,
+            self.left_behind,
+            slots=setting.options.concurrency,
+        )
+
+    def _runner(self, setting: Setting, rooms: Mapping[str, Room]) -> Runner:
         callbacks = self.link.callbacks
         settler = Settler(
             self.completer, self.counters, self.held, self.keeper.keep, name=setting.name, callbacks=callbacks
         )
         transactions = Transactions(self.engines, self.database)
         return Runner(
-            handlers=setting.app.handlers,
-            queues=setting.app.queues,
+            intake=self.intake,
+            left_behind=self.left_behind,
+            rooms=rooms,
             executors=setting.executors,
             around=setting.app.around_factories,
             held=self.held,
-            completer=self.completer,
             settler=settler,
             concurrency=setting.options.concurrency,
-            threads=ThreadRoom(setting.executors, setting.app.handlers),
-            places=places_of(setting.executors, setting.app.handlers),
             open_transaction=transactions.open,
             settle=transactions.settle,
             report=self.reporter.note,
@@ -226,7 +243,7 @@ class Assembly:
     def _heartbeat(self, setting: Setting) -> Heartbeat:
         name = f"jobq {setting.name} heartbeat"
         database = database_for(setting.source, setting.options.lease, name=name)
-        events = Events(self._lease_lost, self.runner.stop_lost, lambda: len(self.runner.left_behind))
+        events = Events(self._lease_lost, self.runner.stop_lost, lambda: len(self.left_behind.ids))
         stall = setting.options.stall_after
         return Heartbeat(database, self.lease, self.held, self.link, events, stall=stall)
 

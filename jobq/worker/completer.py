@@ -47,11 +47,11 @@ class Completer:
 
     def on_recorded(self, callback: Callable[[Iterable[int]], None]) -> None:
         """Call back with jobs that have ended for good, with their ids."""
-        self._recorder.on_recorded = callback
+        self._recorder.recorded.on_recorded = callback
 
     def on_freed(self, callback: Callable[[timedelta], None]) -> None:
         """Call back when a slot was freed, with the wait until it is ready."""
-        self._recorder.on_freed = callback
+        self._recorder.recorded.on_freed = callback
 
     def on_paused(self, callback: Callable[[str], None]) -> None:
         """Call back when a handler has paused its queue."""
@@ -59,7 +59,7 @@ class Completer:
 
     def on_end(self, callbacks: Sequence[EndCallback]) -> None:
         """Call back for each end that is recorded."""
-        self._recorder.on_end = callbacks
+        self._recorder.recorded.on_end = callbacks
 
     def done(self, held: Held) -> None:
         """Have written that a job ended well, with its text; it has no slot. The job stays held until it is."""
@@ -99,11 +99,11 @@ class Completer:
             except Exception as error:
                 if not can_wait_out(error):
                     raise
-                self._recorder.is_unsure |= is_connection_failure(error)
+                self._recorder.writes.is_unsure |= is_connection_failure(error)
                 await anyio.sleep(self._link.failed("completer", error))
             else:
                 self._link.worked("completer")
-                self._recorder.is_unsure = False
+                self._recorder.writes.is_unsure = False
                 self._writing = Batch()
         idle, self._idle = self._idle, anyio.Event()
         idle.set()

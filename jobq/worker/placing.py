@@ -14,6 +14,11 @@ from jobq.registry import App
 from jobq.source import Source
 from jobq.worker.options import WorkerOptions
 
+OPTIONS = {
+    "process": ("processes", "max_jobs_per_child", "max_memory_per_child"),
+    "dask": ("dask_scheduler", "processes"),
+}
+
 
 def executors_for(
     app: App, source: Source, options: WorkerOptions, own: Mapping[str, Executor], *, name: str, app_path: str | None
@@ -52,16 +57,18 @@ async def start_executors(executors: Mapping[str, Executor]) -> None:
             await executor.start()
 
 
+def idle_options(options: WorkerOptions, executors: Iterable[str]) -> dict[str, list[str]]:
+    """Options that were given and count for none of these executors, each with those it would count for."""
+    names = {name for names in OPTIONS.values() for name in names if getattr(options, name) is not None}
+    names -= {name for executor in executors for name in OPTIONS.get(executor, ())}
+    return {name: [each for each in OPTIONS if name in OPTIONS[each]] for name in sorted(names)}
+
+
 def _options_of(executor: str, options: WorkerOptions) -> dict[str, Any]:
     """What the worker was told of an executor; of one that is not jobq's own, by the environment."""
-    match executor:
-        case "process":
-            names = ("processes", "max_jobs_per_child", "max_memory_per_child")
-            return {name: getattr(options, name) for name in names}
-        case "dask":
-            return {"scheduler": options.dask_scheduler, "processes": options.processes}
-        case _:
-            return dict(options_from_environment(executor))
+    if executor not in OPTIONS:
+        return dict(options_from_environment(executor))
+    return {name.removeprefix(f"{executor}_"): getattr(options, name) for name in OPTIONS[executor]}
 
 
 def _refuse_resources(handlers: Iterable[Handler[..., Any]], executors: Mapping[str, Executor]) -> None:

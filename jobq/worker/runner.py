@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import timedelta
 from time import monotonic
 from typing import Any
 
@@ -14,29 +12,21 @@ import anyio
 
 from jobq.context import Transaction
 from jobq.executors import Call, Executor
-from jobq.executors.patience import AwakeTimer
-from jobq.model import Claimed, State
-from jobq.queue_settings import QueueSettings
-from jobq.store.ending import Ending, Fence
-from jobq.verdict import Ended, Verdict
-from jobq.worker.ahead import Ahead
+from jobq.model import Claimed
+from jobq.store.ending import Fence
+from jobq.verdict import Ended
 from jobq.worker.attempt import HeldAttempt, HeldContext, Hooks
 from jobq.worker.beginning import begin
-from jobq.worker.completer import Completer
-from jobq.worker.groups import Places, Room
-from jobq.worker.held import TAKEN, Held, HeldJobs, Stop, held_of
+from jobq.worker.groups import Room
+from jobq.worker.held import TAKEN, Held, HeldJobs, Stop
+from jobq.worker.intake import Intake
 from jobq.worker.lease import Lease
+from jobq.worker.left_behind import LeftBehind
 from jobq.worker.settler import Settler
-from jobq.worker.threads import ThreadRoom
+from jobq.worker.stopper import Stopper, cancelled
 
-logger = logging.getLogger("jobq.worker")
-
-PATIENCE_SECONDS = 1.0  # what a stopped handler has for its own clean-up before it is left behind
-UNSAID = QueueSettings()
 MOST_A_TURN = 20  # jobs that are begun in one turn of the event loop: a quarter of a millisecond, of quick ones
 LONGEST_TURN = 0.001
-NOW = timedelta(0)
-STILL_RUNNING = timedelta(seconds=5)  # how long a job waits whose former attempt still runs in this process
 
 
 class Runner:
@@ -50,45 +40,37 @@ class Runner:
     def __init__(
         self,
         *,
-        handlers: Mapping[str, Any],
-        queues: Mapping[str, QueueSettings],
+        intake: Intake,
+        left_behind: LeftBehind,
+        rooms: Mapping[str, Room],
         executors: Mapping[str, Executor],
         around: Iterable[Callable[[], Any]],
         held: HeldJobs,
-        completer: Completer,
         settler: Settler,
         concurrency: int,
-        threads: ThreadRoom,
-        places: Mapping[str, Places],
         open_transaction: Callable[[Held], Transaction],
         settle: Callable[[Held], Awaitable[bool]],
         report: Callable[[Fence, str, str], None],
         lease: Lease,
     ) -> None:
-        self.threads = threads
-        self.places = places
-        self._rooms: dict[str, Room] = {**dict.fromkeys(threads.needing, threads), **places}
         self.state: Any = None  # what the application's lifespan yielded
         self.on_room: Callable[[], None] = lambda: None  # called when there is room for more jobs, if that is wanted
         self.wants_room = False
-        self._handlers = handlers
-        self._queues = queues
+        self._intake = intake
+        self._waiting = intake.waiting
+        self._left_behind = left_behind
+        self._rooms = rooms
         self._executors = executors
         self._around = tuple(around)
         self._held = held
-        self._completer = completer
         self._settler = settler
         self._concurrency = concurrency
         self._lease = lease
-        self.on_left_behind: Callable[[str], None] = lambda _queue: None
-        self._hooks = Hooks(self._set_timeout, settle, open_transaction, report)
+        self._stopper = Stopper(left_behind, settle=self._settle, never_begins=self._never_begins)
+        self._hooks = Hooks(self._stopper.stop_in_time, settle, open_transaction, report)
         self._surroundings = contextvars.copy_context()
         self._has_turn = False  # one is on its way
-        # A job that is dead when its worker dies must not be so before it has begun.
-        may_wait = not any(handler.settings.on_interrupt == "fail" for handler in handlers.values())
-        self._ahead = Ahead(concurrency, self._give_one_back, is_allowed=may_wait)
         self._running: set[Held] = set()
-        self._left_behind: dict[int, asyncio.Task[Any]] = {}
         self._idle = anyio.Event()
         self._is_closing = False
 
@@ -99,72 +81,28 @@ class Runner:
     @property
     def room(self) -> int:
         """How many more jobs may be claimed."""
-        return 0 if self._is_closing else self._ahead.room(len(self._running))
+        return 0 if self._is_closing else self._waiting.room(len(self._running))
 
     @property
     def last_priority(self) -> int:
         """Of the jobs that wait for a slot the priority that comes last, 0 when none waits: smaller ones may pass."""
-        return self._ahead.last_priority
-
-    @property
-    def left_behind(self) -> set[int]:
-        """Jobs whose handler could not be stopped and still runs."""
-        ids = {id_ for id_, task in self._left_behind.items() if not task.done()}
-        return ids.union(*(executor.left_behind for executor in self._executors.values()))
+        return self._waiting.last_priority
 
     def receive(self, jobs: Iterable[Claimed]) -> None:
         """Hold claimed jobs and run them, each as soon as there is a slot."""
-        now = monotonic()
-        for job in jobs:
-            held = held_of(job, self._handlers[job.kind], self._queues.get(job.queue, UNSAID), now)
-            earlier = self._held.put(held)
-            if job.kind in self._rooms:
-                self._rooms[job.kind].hold(job)
-            if job.attempt > 1 and self._still_runs(held, earlier):
-                self._let_go(held)
-                self._completer.add(held, _put_off(held), Verdict(State.PENDING))
-            else:
-                self._ahead.put(held)
-        self._ahead.settle_in(len(self._running))
+        self._intake.receive(jobs, self._running, self._stopper)
         self._wake()
-
-    def hand_back(self, queue: str | None = None) -> None:
-        """Give back the jobs that wait for a slot, of one queue or all."""
-        self._ahead.hand_back(lambda held: queue is None or held.job.queue == queue)
-
-    def _give_one_back(self, held: Held) -> None:
-        self._let_go(held)
-        if held.job.slot is None:
-            self._completer.give_back(held)
-        else:
-            self._completer.add(held, Ending(held.fence, State.PENDING, slot_wait=NOW), Verdict(State.PENDING))
 
     def close(self) -> None:
         """Start nothing more, and give back what has not begun."""
         self._is_closing = True
-        self.hand_back()
-
-    def stop(self, held: Held, reason: Stop) -> None:
-        """Tell a job to stop; left behind when it has not ended a second later. The first reason stays."""
-        if held.settled or held.stop is not None:
-            return
-        held.stop = reason
-        if held.task is None:
-            self._never_begins(held)
-            return
-        if held.context is not None:
-            held.context.cancel()
-            if reason in TAKEN:
-                held.context.lose()
-        held.task.cancel()
-        held.task.add_done_callback(lambda _: self._settle(held, _cancelled()))  # it may end before its first step
-        held.timers += (AwakeTimer(PATIENCE_SECONDS, self._leave_behind, held),)
+        self._intake.hand_back()
 
     def stop_all(self, reason: Stop) -> None:
         """Tell every job to stop; what only waits for a slot is given back by whoever leaves."""
-        waiting = self._ahead.remove(lambda _: True) if reason in TAKEN else []
+        waiting = self._waiting.remove(lambda _: True) if reason in TAKEN else []
         for held in [*self._running, *waiting]:
-            self.stop(held, reason)
+            self._stopper.stop(held, reason)
 
     def stop_lost(self, taken: Mapping[Fence, bool]) -> None:
         """Stop the attempts that are no longer this worker's, unless their end is on its way or written.
@@ -174,19 +112,13 @@ class Runner:
         for fence, is_cancelled in taken.items():
             held = self._held.get(fence.id)
             if held is not None and held.fence == fence and not held.settled and not held.completing:
-                self.stop(held, Stop.CANCELLED if is_cancelled else Stop.LOST)
+                self._stopper.stop(held, Stop.CANCELLED if is_cancelled else Stop.LOST)
 
     async def ended(self) -> None:
         """Returns when nothing runs any more (what was left behind does not count)."""
         while self._running:
             self._idle = anyio.Event()
             await self._idle.wait()
-
-    def _still_runs(self, held: Held, earlier: Held | None) -> bool:
-        """An earlier attempt that runs here is told to stop, and waited for; one that waits is let go of."""
-        if earlier is not None:
-            self.stop(earlier, Stop.LOST)  # taken away, by hand say
-        return earlier in self._running or self._is_left_behind(held.job.id)
 
     def _wake(self) -> None:
         """Have a turn soon, in the context of the worker: what handlers set in theirs must not reach the next."""
@@ -199,7 +131,7 @@ class Runner:
         self._has_turn = False
         loop = asyncio.get_running_loop()  # up to Python 3.11 a system call: once for all
         ends, number = monotonic() + LONGEST_TURN, 0
-        while len(self._running) < self._concurrency and not self._is_closing and (held := self._ahead.take()):
+        while len(self._running) < self._concurrency and not self._is_closing and (held := self._waiting.take()):
             number += 1
             self._start(held, loop)
             if number == MOST_A_TURN or held.started > ends:
@@ -211,7 +143,7 @@ class Runner:
         held.started = monotonic()
         self._running.add(held)
         if held.timeout is not None:
-            self._set_timeout(held)
+            self._stopper.stop_in_time(held)
         task = begin(loop, self._attempt(held), name=f"jobq {held.job.kind} {held.job.id}")
         if not held.settled:
             held.task = task
@@ -225,7 +157,7 @@ class Runner:
         try:
             ended = await self._executors[held.handler.executor].run(self._call_of(held))
         except asyncio.CancelledError:
-            ended = _cancelled()
+            ended = cancelled()
         except BaseException as error:  # args that do not fit; an executor of the user's that broke its promise
             ended = Ended(error=error)
         self._settle(held, ended)
@@ -233,7 +165,7 @@ class Runner:
     def _do_not_begin(self, held: Held) -> None:
         self._running.discard(held)
         held.cancel_timers()
-        self._give_one_back(held)
+        self._intake.give_back(held)
         self._tell_room()  # the lease may be good again before anybody finds it lost
         if not self._running:
             self._idle.set()
@@ -255,13 +187,13 @@ class Runner:
         self._running.discard(held)
         if held.job.kind in self._rooms:
             self._rooms[held.job.kind].release(held.job)
-        self._ahead.ended(monotonic() - held.started)
+        self._waiting.ended(monotonic() - held.started)
         self._settler.settle(held, ended)
         if held.stop is None:
             held.context = held.task = None  # they lead back to what holds them: only the collector would free them
-        elif self._is_left_behind(held.job.id):
-            self._note_left_behind(held, held.stop)
-        if not self._has_turn and (self.wants_room or self._ahead):
+        elif held.job.id in self._left_behind:
+            self._left_behind.tell(held, held.stop)
+        if not self._has_turn and (self.wants_room or self._waiting):
             self._wake()
         if not self._running:
             self._idle.set()
@@ -271,56 +203,8 @@ class Runner:
             self.wants_room = False
             self.on_room()
 
-    def _note_left_behind(self, held: Held, reason: Stop) -> None:
-        if held.context is not None:
-            held.context.lose()
-        logger.error(
-            "job %d (%s): its handler did not stop (%s) and is left behind, still running",
-            held.job.id,
-            held.job.kind,
-            reason.value,
-        )
-        self.on_left_behind(held.job.queue)
-
     def _never_begins(self, held: Held) -> None:
         """A job that waited for a slot is no longer ours, or the lease is gone."""
-        self._ahead.remove(lambda each: each is held)
-        self._let_go(held)
-        self._settler.settle(held, _cancelled())
-
-    def _let_go(self, held: Held) -> None:
-        """A job is not to begin here."""
-        held.settled = True
-        if held.job.kind in self._rooms:
-            self._rooms[held.job.kind].release(held.job)
-
-    def _leave_behind(self, held: Held) -> None:
-        """The handler swallowed its cancellation: its job goes on without it."""
-        if held.settled or held.task is None:
-            return
-        self._left_behind[held.job.id] = held.task
-        held.task.add_done_callback(lambda _: self._left_behind.pop(held.job.id, None))
-        self._settle(held, _cancelled())
-
-    def _is_left_behind(self, id_: int) -> bool:
-        return id_ in self._left_behind or any(id_ in executor.left_behind for executor in self._executors.values())
-
-    def _set_timeout(self, held: Held) -> None:
-        if held.timeout is not None:
-            self._after(held, held.timeout.total_seconds(), self.stop, held, Stop.TIMEOUT)
-
-    def _after(self, held: Held, seconds: float, function: Callable[..., None], *args: Any) -> None:
-        held.timers += (asyncio.get_running_loop().call_later(seconds, function, *args),)
-
-
-def _cancelled() -> Ended:
-    return Ended(error=asyncio.CancelledError())
-
-
-def _put_off(held: Held) -> Ending:
-    """Back until its former attempt has ended; in a FIFO queue it keeps its place, and the slot waits."""
-    if held.job.slot is None:
-        return Ending(held.fence, State.PENDING, delay=STILL_RUNNING)
-    if held.job.in_order:
-        return Ending(held.fence, State.PENDING, slot_wait=STILL_RUNNING)
-    return Ending(held.fence, State.PENDING, delay=STILL_RUNNING, slot_wait=timedelta(0))
+        self._waiting.remove(lambda each: each is held)
+        self._intake.let_go(held)
+        self._settler.settle(held, cancelled())

@@ -58,7 +58,7 @@ async def leave(assembly: Assembly) -> None:
     """The last write: give back what is held. If it fails, that is said and counted, and the lease runs out."""
     assembly.heartbeat.stop()
     assembly.loop_watch.stop()
-    held, may_be_more = len(assembly.held), assembly.claimer.may_have_unknown
+    held, may_be_more = len(assembly.held), assembly.claims.may_have_unknown
     problem = "no answer in time"
     with anyio.move_on_after(LEAVE_SECONDS):
         try:

@@ -102,7 +102,7 @@ def snapshot(assembly: Assembly, name: str) -> WorkerStats:
         name=name,
         running=assembly.runner.running,
         held=len(assembly.held),
-        left_behind=len(assembly.runner.left_behind),
+        left_behind=len(assembly.left_behind.ids),
         loop_blocks=assembly.loop_watch.blocks,
         longest_block=assembly.loop_watch.longest,
         is_leader=assembly.election.office is not None,

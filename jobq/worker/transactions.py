@@ -21,6 +21,7 @@ from jobq.faults import can_wait_out, is_connection_failure
 from jobq.model import State
 from jobq.retention import kept_for
 from jobq.store import ending as store
+from jobq.store import recorded
 from jobq.store.ending import Ending
 from jobq.worker.handler_engines import HandlerEngines
 from jobq.worker.held import TAKEN, Held
@@ -54,7 +55,7 @@ class Transactions:
         """Whether a COMMIT without an answer did happen. Asks until the database answers or the lease is lost."""
         while held.stop not in TAKEN:
             try:
-                return await self.database.transaction(store.settle, held.fence)
+                return await self.database.transaction(recorded.settle, held.fence)
             except Exception as error:
                 if not can_wait_out(error):
                     raise

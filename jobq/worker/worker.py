@@ -23,7 +23,7 @@ from jobq.worker.assembly import Assembly, Setting
 from jobq.worker.loopguard import guard
 from jobq.worker.membership import default_name
 from jobq.worker.options import WorkerOptions, specs
-from jobq.worker.placing import executors_for
+from jobq.worker.placing import executors_for, idle_options
 from jobq.worker.shutdown import CLOSE_SECONDS, claim_until_told, close, drain, leave, stop_handlers
 from jobq.worker.startup import start
 from jobq.worker.stats import WorkerStats, facts_of, snapshot
@@ -179,6 +179,7 @@ class Worker:
             return
         logger.info("worker %s is at work as %s", self.name, assembly.lease.worker_id)
         _say_polling(self._setting.options)
+        _say_idle(self._setting)
         try:
             async with anyio.create_task_group() as recording:
                 await recording.start(assembly.completer.run)
@@ -223,6 +224,12 @@ def _say_polling(options: WorkerOptions) -> None:
             " with --listen-url (in Python: listen_url=...), the server's own URL",
             seconds,
         )
+
+
+def _say_idle(setting: Setting) -> None:
+    for name, executors in idle_options(setting.options, setting.executors).items():
+        wanted = " or ".join(f'executor="{executor}"' for executor in executors)
+        logger.info("%s has no use here: no handler has %s", name, wanted)
 
 
 def _services(assembly: Assembly, options: WorkerOptions) -> list[Any]:

@@ -15,8 +15,9 @@ from jobq import admin
 from jobq.model import State
 from jobq.statements.claim import place_of
 from jobq.store.claiming import LaneAsk, claim
-from jobq.store.ending import Ending, Fence, finish, finish_done, give_back, put_back
+from jobq.store.ending import Ending, Fence, finish, finish_done
 from jobq.store.leasing import beat, leave, reconcile
+from jobq.store.putting_back import give_back, put_back
 from jobq.store.rescuing import rescue
 from jobq.tables import finished_jobs, jobs, workers
 

@@ -11,9 +11,9 @@ from patience_apps import OVERDUE, attentive, in_loop, in_loop_for_long, in_thre
 
 import jobq
 from jobq.model import State
-from jobq.worker import runner, shutdown
+from jobq.worker import shutdown, stopper
 
-LONGER_SECONDS = max(runner.PATIENCE_SECONDS, shutdown.STOP_SECONDS) + 0.5
+LONGER_SECONDS = max(stopper.PATIENCE_SECONDS, shutdown.STOP_SECONDS) + 0.5
 APP = {"app": "patience_apps:app", "max_left_behind": 0}
 LEFT_BEHIND = "left behind"
 

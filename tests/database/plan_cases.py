@@ -15,7 +15,7 @@ import jobq
 from jobq.database import SESSION_SETTINGS
 from jobq.model import State
 from jobq.report import READY_LIMIT
-from jobq.store import claiming, ending, leasing, rescuing
+from jobq.store import claiming, ending, leasing, putting_back, rescuing
 from jobq.store.counting import ROOM
 from jobq.store.ending import Ending, Fence
 from jobq.tables import all_jobs, finished_jobs, jobs
@@ -97,11 +97,11 @@ def complete_one(connection: sa.Connection, held: Sequence[Taken]) -> int:
 
 def put_back(connection: sa.Connection, held: Sequence[Taken]) -> int:
     back = Ending(held[0], State.PENDING, error="{}", delay=DAY)
-    return int(ending.put_back(connection, back))
+    return int(putting_back.put_back(connection, back))
 
 
 def give_back(connection: sa.Connection, held: Sequence[Taken]) -> int:
-    return len(ending.give_back(connection, held, channel=None))
+    return len(putting_back.give_back(connection, held, channel=None))
 
 
 def beat(connection: sa.Connection, held: Sequence[Taken]) -> int:

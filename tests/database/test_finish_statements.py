@@ -15,17 +15,10 @@ from store_rows import ME, OTHER, add_running, in_thread, listening, row, runnin
 from jobq.backoff import Exponential
 from jobq.describe import as_json, describe, storable
 from jobq.model import Position, State
-from jobq.store.ending import (
-    Ending,
-    Fence,
-    announce,
-    finish,
-    give_back,
-    give_back_unknown,
-    put_back,
-    set_outcome,
-    settle,
-)
+from jobq.store.announcing import announce
+from jobq.store.ending import Ending, Fence, finish, set_outcome
+from jobq.store.putting_back import give_back, give_back_unknown, put_back
+from jobq.store.recorded import settle
 from jobq.tables import finished_jobs, jobs
 from jobq.verdict import Ended, judge
 

@@ -18,7 +18,8 @@ from store_rows import KINDS, MOMENT
 from jobq.model import Claimed, State
 from jobq.statements import slots as statements
 from jobq.store.claiming import claim_slots
-from jobq.store.ending import Ending, Fence, finish_limited, put_back
+from jobq.store.ending import Ending, Fence, finish_limited
+from jobq.store.putting_back import put_back
 from jobq.store.rescuing import rescue
 from jobq.tables import finished_jobs, jobs, queues, slots, workers
 

@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from store_rows import ME, OTHER, add_running, in_thread, row
 
 from jobq.model import State
-from jobq.store.ending import Ending, Fence, finish, put_back
+from jobq.store.ending import Ending, Fence, finish
+from jobq.store.putting_back import put_back
 from jobq.store.reporting import report
 from jobq.tables import jobs
 

@@ -14,7 +14,9 @@ from store_rows import ME, OTHER, add_running, claim_from, in_thread, stale
 
 from jobq import admin
 from jobq.model import State
-from jobq.store.ending import Ending, Fence, finish, give_back, put_back, recorded, settle, was_put_back
+from jobq.store.ending import Ending, Fence, finish
+from jobq.store.putting_back import give_back, put_back
+from jobq.store.recorded import recorded, settle, was_put_back
 
 SECOND = timedelta(seconds=1)
 

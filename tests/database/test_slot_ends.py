@@ -16,8 +16,10 @@ from jobq import admin
 from jobq.model import State
 from jobq.statements import lease as lease_statements
 from jobq.statements import slots as statements
-from jobq.store.ending import Ending, Fence, finish_limited, free_slot, pause_and_put_back, put_back, was_put_back
+from jobq.store.ending import Ending, Fence, finish_limited, free_slot
 from jobq.store.leasing import leave, reconcile
+from jobq.store.putting_back import pause_and_put_back, put_back
+from jobq.store.recorded import was_put_back
 from jobq.store.rescuing import rescue
 from jobq.tables import jobs, queues, slots, workers
 

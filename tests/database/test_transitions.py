@@ -21,18 +21,9 @@ from jobq.errors import JobqError
 from jobq.handlers import kind
 from jobq.model import State
 from jobq.producer import enqueue
-from jobq.store.ending import (
-    Ending,
-    Fence,
-    finish,
-    finish_limited,
-    give_back,
-    give_back_unknown,
-    pause_and_put_back,
-    put_back,
-    set_outcome,
-)
+from jobq.store.ending import Ending, Fence, finish, finish_limited, set_outcome
 from jobq.store.leasing import Published, leave, publish, reconcile
+from jobq.store.putting_back import give_back, give_back_unknown, pause_and_put_back, put_back
 from jobq.store.reporting import report
 from jobq.store.rescuing import rescue
 from jobq.tables import all_jobs, jobs, workers

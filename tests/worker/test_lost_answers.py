@@ -112,7 +112,7 @@ async def test_a3_a_worker_that_leaves_soon_after_a_lost_answer_gives_back_all(
         assembly = assembly_of(worker)
         break_statements(assembly.database, monkeypatch, cut("claim", times=1))
         await bench.until(bench.enqueue(handler))  # so it has reconciled
-        assert assembly.claimer.may_have_unknown
+        assert assembly.claims.may_have_unknown
         late = bench.add("k", worker_id=assembly.lease.worker_id, attempt=1)  # as by the claim that was lost
 
     assert (bench.job(late).state, bench.job(late).failures) == (State.PENDING, 0)

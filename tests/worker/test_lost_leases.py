@@ -29,7 +29,7 @@ ANY_WHERE = pytest.mark.parametrize("where", ["loop", "thread"])
 
 @pytest.fixture(autouse=True)
 def _again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobq.worker.runner.STILL_RUNNING", timedelta(milliseconds=50))
+    monkeypatch.setattr("jobq.worker.intake.STILL_RUNNING", timedelta(milliseconds=50))
 
 
 class Stoppable:

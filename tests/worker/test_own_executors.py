@@ -51,6 +51,29 @@ def test_an_executor_that_nobody_gave_is_refused_by_its_name(app: jobq.App) -> N
         jobq.Worker(app, "postgresql://127.0.0.1/any")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"dask_scheduler": "tcp://127.0.0.1:8786"},
+            ['dask_scheduler has no use here: no handler has executor="dask"'],
+        ),
+        ({"processes": 2}, ['processes has no use here: no handler has executor="process" or executor="dask"']),
+        ({}, []),
+    ],
+)
+async def test_an_option_that_counts_for_none_of_the_handlers_is_told_of(
+    bench: Bench, app: jobq.App, caplog: pytest.LogCaptureFixture, given: dict[str, Any], said: list[str]
+) -> None:
+    app.handler("k")(lambda: None)
+
+    with caplog.at_level("INFO", "jobq.worker"):
+        async with bench.working(app, **given):
+            pass
+
+    assert [line for line in caplog.messages if "no use here" in line] == said
+
+
 async def test_an_executor_that_raises_is_a_failed_attempt(bench: Bench, app: jobq.App) -> None:
     class Broken(Recorder):
         async def run(self, call: Call) -> Ended:

@@ -79,7 +79,7 @@ async def test_an_async_handler_that_swallows_the_cancellation_is_left_behind(be
 async def test_a_thread_is_left_behind_and_its_job_runs_again_only_after_its_end(
     bench: Bench, app: jobq.App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobq.worker.runner.STILL_RUNNING", timedelta(milliseconds=50))
+    monkeypatch.setattr("jobq.worker.intake.STILL_RUNNING", timedelta(milliseconds=50))
     gate, seen = Gate(), Effects()
 
     @app.handler("k", timeout=timedelta(milliseconds=200), retry=lambda failures, error: timedelta(0))

@@ -23,7 +23,7 @@ class Rules:
     rescue_skips_locked: bool = True
     rescue_looks_again: bool = True
     looks_again_by_time: bool = True
-    # jobq/store/leasing.py, jobq/worker/claimer.py, jobq/worker/membership.py
+    # jobq/store/leasing.py, jobq/worker/claims.py, jobq/worker/membership.py
     reconciles: bool = True
     reconciles_again: bool = True
     reconciles_by_attempt: bool = True  # False: it knows what is held by the ids alone

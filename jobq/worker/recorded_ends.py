@@ -1,0 +1,86 @@
+"""What follows once an end is recorded: it is counted, logged and told of. Or it was refused, and that is said."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from time import monotonic
+
+from jobq.events import EndCallback, JobEnd, tell
+from jobq.model import State
+from jobq.verdict import word_of
+from jobq.worker.entries import Entry
+from jobq.worker.held import Held, HeldJobs
+from jobq.worker.joblog import JobLog
+from jobq.worker.stats import Counters
+
+logger = logging.getLogger("jobq.worker")
+
+
+class RecordedEnds:
+    """From here on these jobs are not held."""
+
+    def __init__(self, counters: Counters, held: HeldJobs) -> None:
+        self.on_freed: Callable[[timedelta], None] = lambda wait: None  # called when a slot was freed
+        self.on_end: Sequence[EndCallback] = ()  # called for each end that is recorded
+        self.on_recorded: Callable[[Iterable[int]], None] = lambda ids: None  # called with jobs that ended for good
+        self._counters = counters
+        self._held = held
+        self._log = JobLog()
+
+    def done(self, group: Sequence[Held], mine: set[int] | None) -> None:
+        """Jobs that ended well, and the ids of those whose end was ours to write; None: of all."""
+        if mine is None or len(mine) == len(group):
+            self._ended_well(group, [held.job.id for held in group])
+        else:
+            self._ended_well([held for held in group if held.job.id in mine], mine)
+            for held in group:
+                if held.job.id not in mine:
+                    self._refused(held)
+        self._held.drop_all(group)
+
+    def written(self, entry: Entry, is_mine: bool) -> None:
+        """Any other end."""
+        if entry.ending.slot_wait is not None:
+            self.on_freed(entry.ending.slot_wait)
+        if entry.verdict is not None and is_mine:
+            self._ended(entry, entry.verdict.word, entry.verdict.outcome)
+        elif entry.verdict is not None:
+            self._refused(entry.held)
+        self._held.drop(entry.held)
+
+    def _ended_well(self, group: Iterable[Held], ids: Iterable[int]) -> None:
+        for outcome, number in Counter([held.outcome for held in group]).items():
+            self._counters.count(word_of(outcome), number)
+        for held in group:
+            if self._log.is_full:
+                break
+            self._log.ended(held, word_of(held.outcome), held.outcome)
+        self.on_recorded(ids)
+        if self.on_end:
+            for held in group:
+                tell(self.on_end, _end_of(held, word_of(held.outcome)))
+
+    def _ended(self, entry: Entry, word: str, outcome: str | None) -> None:
+        self._counters.count(word)
+        self._log.ended(entry.held, word, outcome)
+        if entry.ending.state is not State.PENDING:
+            self.on_recorded([entry.held.job.id])
+        if self.on_end:
+            tell(self.on_end, _end_of(entry.held, word))
+
+    def _refused(self, held: Held) -> None:
+        self._counters.refused += 1
+        logger.warning(
+            "job %d (%s): the lease was lost, another hand has the job; the result of attempt %d is dropped",
+            held.job.id,
+            held.job.kind,
+            held.job.attempt,
+        )
+
+
+def _end_of(held: Held, word: str) -> JobEnd:
+    wait = max(held.job.waited, timedelta(0))
+    return JobEnd(held.job.queue, held.job.kind, word, wait, timedelta(seconds=monotonic() - held.started))
