@@ -96,10 +96,11 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort) as stop:
         return exit_code(stop)
     except Exception as error:
+        from jobq_cli.failures import report, trace
+
+        trace(error)
         if (behind := stop_behind(error)) is not None:
             return exit_code(behind)
-        from jobq_cli.failures import report
-
         code = report(error)
         _drop_output()
         return code

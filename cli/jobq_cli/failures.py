@@ -32,10 +32,14 @@ def report_usage(error: Any) -> int:
     return USAGE
 
 
-def report(error: Exception) -> int:
-    """Say what went wrong; the exit code."""
+def trace(error: Exception) -> None:
+    """For those who ask for it."""
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
+
+
+def report(error: Exception) -> int:
+    """Say what went wrong; the exit code."""
     if isinstance(error, (OptionError, OptionTypeError)):
         say(f"error: {error}")
         return USAGE

@@ -18,7 +18,7 @@ from jobq.errors import JobqError, WorkerError
 from jobq.worker.collector import spare_what_stays
 from jobq.worker.exiting import end_process
 from jobq_cli.connect import Target, engine_for
-from jobq_cli.failures import FAILURE, report
+from jobq_cli.failures import FAILURE, report, trace
 from jobq_cli.guards import LEFT_BEHIND, end_in_time, keep_signals, mend_streams, watching_interpreter
 from jobq_cli.leaving import leaving
 from jobq_cli.ports import Port, listening
@@ -85,6 +85,7 @@ async def _work(worker: Worker, told: _Told) -> int:
     try:
         code = await worker.run(task_status=told)
     except (JobqError, DBAPIError) as error:
+        trace(error)
         code = report(error)
     except Exception as error:  # the application's lifespan, say: whoever wrote it needs the place
         logger.critical("the worker ended: %s: %s", type(error).__name__, error, exc_info=True)

@@ -182,6 +182,10 @@ def test_what_fails_while_an_interrupt_undoes_things_is_that_interrupt(
     assert run(["db", "stop"]) == code
     assert capsys.readouterr().err == ""
 
+    monkeypatch.setenv("JOBQ_TRACEBACK", "1")
+    assert run(["db", "stop"]) == code
+    assert "the connection is gone" in capsys.readouterr().err
+
 
 @pytest.mark.parametrize("line", ["version", "--version"])
 def test_the_versions_are_shown(line: str, capsys: pytest.CaptureFixture[str]) -> None:
