@@ -93,13 +93,11 @@ def chaos(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Every figure of DESIGN.md, beside what it must be: `jobq bench` and other queues, on a machine that is quiet."""
-    session.install("-e", ".[embedded]", "uvloop")
+    session.install("-e", ".[embedded,prometheus,uvloop]")
     made = Path(".bench").resolve()
     made.mkdir(exist_ok=True)
     session.run("jobq", "bench", "--json", str(made / "bench.json"))
-    measures = "one,many,drain1,drain2,onecore,backlog,history,latency"
-    beside = ["--queues", "jobq,raw,pgqueuer", "--measures", measures, "--rounds", "5", "--out", str(made)]
-    session.run("python", "tests/bench/compare.py", *beside, *session.posargs)
+    session.run("python", "tests/bench/compare.py", "--out", str(made), *session.posargs)
     page = session.run("python", "tests/bench/page.py", f"{made}/compare.jsonl", f"{made}/bench.json", silent=True)
     (made / "page.md").write_text(str(page))
     print(page)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from jobq.context import CurrentJob
 
@@ -26,8 +26,7 @@ class ErrorEvent:
     final: bool
 
 
-@dataclass(frozen=True, slots=True)
-class JobEnd:
+class JobEnd(NamedTuple):
     """The end of an attempt, once it is recorded. `word`: ok, fail, skip, dead, or where it goes back retry, snooze,
     pause.
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import count
 from math import floor
+
+from jobq.model import Claimed
 
 
 def shuffled(weights: Mapping[str, int], source: random.Random) -> list[str]:
@@ -35,3 +39,13 @@ def allot(room: int, weights: Mapping[str, int], source: random.Random) -> dict[
         allotted[queue] = floor(room * after / total + start) - floor(room * before / total + start)
         before = after
     return allotted
+
+
+def in_turns(jobs: Sequence[Claimed], weights: Mapping[str, int]) -> Sequence[Claimed]:
+    """By priority, and in each the queues by turns as their weights say; the jobs of a lane stay in their order."""
+    if len({job.queue for job in jobs}) < 2:
+        return jobs
+    places: defaultdict[tuple[str, int], count[int]] = defaultdict(lambda: count(1))
+    return sorted(
+        jobs, key=lambda job: (job.priority, next(places[job.queue, job.priority]) / weights.get(job.queue, 1))
+    )

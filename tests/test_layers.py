@@ -43,6 +43,7 @@ LAYERS = [
     "jobq.child",
     "jobq.testing",
     "jobq.pytest_plugin",
+    "jobq.end_counts",
     "jobq.metrics jobq.sentry jobq.tracing",
     "jobq",
     "jobq_cli",
@@ -180,7 +181,7 @@ with contextlib.redirect_stdout(io.StringIO()):
 
 
 def test_f53_the_extras_are_loaded_only_where_they_are_used() -> None:
-    extras = {"prometheus_client", "opentelemetry", "sentry_sdk", "distributed"}
+    extras = {"prometheus_client", "opentelemetry", "sentry_sdk", "distributed", "uvloop"}
 
     assert loaded_by("import jobq\njobq.Worker, jobq.health, jobq.enqueue") & extras == set()
     assert loaded_by(HELP) & extras == set()

@@ -29,6 +29,7 @@ ALLOWED = {
     "jobq/executors/process/place.py importlib": "the application that the worker was started with",
     "jobq/worker/membership.py importlib.metadata.version": VERSION,
     "cli/jobq_cli/bench/report.py importlib.metadata.version": VERSION,
+    "cli/jobq_cli/commands/run.py importlib.util.find_spec": "whether uvloop is installed, by a fixed name",
     "cli/jobq_cli/commands/version.py importlib.metadata.version": VERSION,
     "cli/jobq_cli/lazy.py importlib.import_module": "the commands, from a table in app.py",
     "cli/jobq_cli/load.py importlib": "the application that the command line names",

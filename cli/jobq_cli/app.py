@@ -18,6 +18,7 @@ from typer.main import get_command
 from jobq_cli.lazy import PLAIN, Entry, LazyGroup
 from jobq_cli.options import GlobalDatabaseUrl
 from jobq_cli.signals import exit_code, stop_behind
+from jobq_cli.title import kept_from_title
 
 UsageError: Any = typer.BadParameter.__base__  # of click, or of the copy of it that newer versions of typer carry
 BROKEN_PIPE = 141
@@ -85,9 +86,10 @@ def root(
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; the exit code. Whatever the user can cause ends in one line on stderr."""
+    typed = kept_from_title(arguments)
     _prepare_streams()
     try:
-        code = _invoke(list(arguments))
+        code = _invoke(typed)
         sys.stdout.flush()
         return code
     except BrokenPipeError:

@@ -40,13 +40,15 @@ class _Told:
         self.is_at_work.set()
 
 
-def run_process(worker: Worker, target: Target, doubtful: Collection[str], ports: Sequence[Port] = ()) -> int:
+def run_process(
+    worker: Worker, target: Target, doubtful: Collection[str], ports: Sequence[Port] = (), *, uvloop: bool = False
+) -> int:
     """`serve` in an event loop of its own; from its end on the process has 3 s to end. Returns the exit code."""
     with suppress(OSError, ValueError, RuntimeError):  # without a stderr
         faulthandler.enable()  # a crash in C says where
     try:
         with watching_interpreter(worker.stall):
-            return anyio.run(serve, worker, target, doubtful, ports)
+            return anyio.run(serve, worker, target, doubtful, ports, backend_options={"use_uvloop": uvloop})
     except (OSError, RuntimeError) as error:  # a handler has closed the loop's own descriptors, say
         logger.critical("the event loop broke: %s: %s", type(error).__name__, error, exc_info=True)
         return FAILURE

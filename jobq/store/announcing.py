@@ -1,4 +1,4 @@
-"""Telling the fleet of jobs that are due again."""
+"""Telling the fleet where it is worth to look."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ending claimed jobs for good."""
+"""What is to be written of a claimed job; and ending it for good."""
 
 from __future__ import annotations
 

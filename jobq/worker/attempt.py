@@ -15,7 +15,7 @@ from jobq.worker.held import Held
 class Hooks(NamedTuple):
     """What an attempt may have the worker do."""
 
-    set_timeout: Callable[[Held], None]
+    watch: Callable[[Held], None]
     settle: Callable[[Held], Awaitable[bool]]
     open_transaction: Callable[[Held], Transaction]
     report: Callable[[Fence, str, str], None]
@@ -40,13 +40,12 @@ class HeldAttempt:
 
     def waits(self) -> None:
         self._held.waits = True
-        self._held.cancel_timers()
 
     def begins(self) -> None:
         if self._held.waits:
             self._held.waits = False
             self._held.started = monotonic()
-            self._hooks.set_timeout(self._held)
+            self._hooks.watch(self._held)
 
     def completes(self) -> bool:
         """From here on the heartbeat may find the row gone although nobody has taken it."""

@@ -10,6 +10,7 @@ import anyio
 
 from jobq.database import Database
 from jobq.faults import is_connection_failure, sqlstate
+from jobq.model import Claimed
 from jobq.store.claiming import Claim
 from jobq.worker.completer import Completer
 from jobq.worker.groups import Groups
@@ -78,11 +79,11 @@ class Claims:
         self.is_unclear = False
         return claim
 
-    def start(self, claim: Claim) -> None:
-        """Run what was claimed."""
+    def start(self, jobs: Sequence[Claimed]) -> None:
+        """Run what was claimed, in this order."""
         self._counters.claims += 1
-        self._counters.claimed += len(claim.jobs)
-        self._runner.receive(claim.jobs)
+        self._counters.claimed += len(jobs)
+        self._runner.receive(jobs)
 
     async def _join_anew(self) -> None:
         """What ended under the old id is recorded first, if that is still possible: what is given back runs again."""

@@ -53,14 +53,14 @@ class FencedWrites:
     async def put_back(self, ending: Ending) -> bool:
         """A job that goes back."""
         is_mine = await self._database.run(putting_back.put_back, ending)
-        return is_mine or await self._was_put_back(ending)
+        return is_mine or await self.was_put_back(ending)
 
     async def pause_and_put_back(self, ending: Ending, *, queue: str, channel: str) -> tuple[bool, bool]:
-        """The same, and its queue is paused; the second: whether that begins with it."""
-        is_mine, began = await self._database.run(putting_back.pause_and_put_back, ending, queue=queue, channel=channel)
-        return is_mine or await self._was_put_back(ending), began
+        """The same, and its queue is paused; the second: whether that begins with it. False: see `was_put_back`."""
+        return await self._database.run(putting_back.pause_and_put_back, ending, queue=queue, channel=channel)
 
-    async def _was_put_back(self, ending: Ending) -> bool:
+    async def was_put_back(self, ending: Ending) -> bool:
+        """Whether a try before has put it back."""
         return self.is_unsure and await self._database.run(recorded.was_put_back, ending)
 
     async def _recorded(self, fences: Sequence[Fence]) -> set[int]:

@@ -38,6 +38,7 @@ class Held:
     completed: it was written by the handler's own transaction; completing: that may be happening now. started: by the
     monotonic clock, until then when it was claimed; deadline: by the same, None without a timeout. queue: what the code
     says of the job's queue. waits: there is no room for it yet, in the worker (then it has no task) or in its executor.
+    patience: it was told to stop, and is left behind when this is over.
 
     What few jobs need is an attribute of the class until it is set: a worker makes tens of thousands of these a second.
     """
@@ -58,7 +59,7 @@ class Held:
     has_transaction: bool = field(default=False, init=False)
     completing: bool = field(default=False, init=False)
     waits: bool = field(default=False, init=False)
-    timers: tuple[asyncio.TimerHandle | AwakeTimer, ...] = field(default=(), init=False)
+    patience: AwakeTimer | None = field(default=None, init=False)
 
     @property
     def view(self) -> CurrentJob:
@@ -78,10 +79,10 @@ class Held:
     def deadline(self) -> float | None:
         return None if self.timeout is None or self.waits else self.started + self.timeout.total_seconds()
 
-    def cancel_timers(self) -> None:
-        for timer in self.timers:
-            timer.cancel()
-        self.timers = ()
+    def end_patience(self) -> None:
+        if self.patience is not None:
+            self.patience.cancel()
+            self.patience = None
 
 
 def held_of(job: Claimed, handler: Any, queue: QueueSettings, now: float) -> Held:

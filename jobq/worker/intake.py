@@ -55,9 +55,7 @@ class Intake:
             earlier = self._held.put(held)
             if job.kind in self._rooms:
                 self._rooms[job.kind].hold(job)
-            if earlier is not None:
-                stopper.stop(earlier, Stop.LOST)  # taken away, by hand say; one that waits is let go of
-            if job.attempt > 1 and (earlier in running or job.id in self._left_behind):
+            if job.attempt > 1 and self._still_runs(job.id, earlier, running, stopper):
                 self.let_go(held)
                 self._completer.add(held, _put_off(held), Verdict(State.PENDING))
             else:
@@ -81,6 +79,12 @@ class Intake:
         held.settled = True
         if held.job.kind in self._rooms:
             self._rooms[held.job.kind].release(held.job)
+
+    def _still_runs(self, id_: int, earlier: Held | None, running: Collection[Held], stopper: Stopper) -> bool:
+        """Told to stop, if it does; an earlier attempt that waits is let go of."""
+        if earlier is not None:
+            stopper.stop(earlier, Stop.LOST)  # taken away, by hand say
+        return earlier in running or id_ in self._left_behind
 
 
 def _put_off(held: Held) -> Ending:

@@ -47,7 +47,7 @@ class LaneClaims:
         self.reopens_at, self.was_empty = math.inf, True
         is_full = [await self._claim_group(group) for group in self._groups]
         if is_sweep:
-            self._plan_sweep(0.0 if is_first else monotonic() - began)  # the first one connects and plans
+            self._plan_sweep(0.0 if is_first else monotonic() - began)  # the first one plans, and may connect
         return any(is_full)
 
     async def claim_urgent(self) -> None:
@@ -61,7 +61,7 @@ class LaneClaims:
                 claim = await self._claims.take(store.claim, asked, kinds=group.kinds_now, most=most)
                 if claim is not None:
                     group.lanes.absorb_above(asked, claim, room=most)
-                    self._start(claim)
+                    self._start(claim, group)
 
     async def _claim_group(self, group: Group) -> bool:
         """True: there was as much as asked for, or more, or no room to ask."""
@@ -81,12 +81,12 @@ class LaneClaims:
             self.reopens_at = min(self.reopens_at, began + (claim.next_at - claim.now).total_seconds())
         lanes.absorb(asked, claim, room=room)
         self.was_empty &= not claim.jobs
-        self._start(claim)
+        self._start(claim, group)
         return len(claim.jobs) >= room or lanes.has_more
 
-    def _start(self, claim: Claim) -> None:
+    def _start(self, claim: Claim, group: Group) -> None:
         self._has_claimed = True
-        self._claims.start(claim)
+        self._claims.start(group.lanes.in_turns(claim.jobs))
 
     def _plan_sweep(self, took: float) -> None:
         share = SWEEP_SHARE * took * self._surveyor.live_workers

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import NamedTuple
 
-from jobq.model import Position
+from jobq.fairness import in_turns
+from jobq.model import Claimed, Position
 from jobq.store.claiming import Claim, LaneAsk
 from jobq.worker.shares import Shares
 
@@ -125,6 +126,10 @@ class Lanes:
         if any(cursor.run_at > claim.now for cursor in self._cursors.values()):
             self.forget()  # the database's clock was set back
         return reached
+
+    def in_turns(self, jobs: Sequence[Claimed]) -> Sequence[Claimed]:
+        """The order for them to start in: what waits of a flood must not go before all of another queue."""
+        return in_turns(jobs, self._weights)
 
     def set_back(self, position: Position) -> None:
         """Something became due here: look again from just before it. Positions are hints and never move forward."""

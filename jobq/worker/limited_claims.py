@@ -38,7 +38,7 @@ class LimitedClaims:
         if claim is None:
             return most
         self._limited.absorb(claim, most, took=monotonic() - began)
-        self._claims.start(claim)
+        self._claims.start(claim.jobs)
         return len(claim.jobs)
 
     def _with_room(self, queues: Sequence[str], room: int) -> tuple[list[str], int]:

@@ -42,7 +42,7 @@ class RecordedEnds:
         self._held.drop_all(group)
 
     def written(self, entry: Entry, is_mine: bool) -> None:
-        """Any other end."""
+        """An end that was written by itself, or only its slot freed."""
         if entry.ending.slot_wait is not None:
             self.on_freed(entry.ending.slot_wait)
         if entry.verdict is not None and is_mine:

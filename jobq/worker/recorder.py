@@ -159,7 +159,7 @@ class Recorder:
             logger.warning("queue %s is paused for %s: %s", queue, span(pause.duration), one_line(message_of(pause)))
             self.on_paused(queue)
             tell(self._link.callbacks(), ErrorEvent(held.view, pause, held.job.attempt, final=False))
-        return is_mine
+        return is_mine or await self.writes.was_put_back(entry.ending)
 
     async def _write_text(self, entry: Entry) -> None:
         """The text of a job that is done already; one that the server refuses is left out."""

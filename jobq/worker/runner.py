@@ -1,4 +1,4 @@
-"""Runs claimed jobs: one asyncio task each, watched for timeouts, told to stop when it must, settled exactly once."""
+"""Runs claimed jobs: one asyncio task each, begun when there is a slot, settled exactly once."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from jobq.worker.lease import Lease
 from jobq.worker.left_behind import LeftBehind
 from jobq.worker.settler import Settler
 from jobq.worker.stopper import Stopper, cancelled
+from jobq.worker.timeouts import Timeouts
 
 MOST_A_TURN = 20  # jobs that are begun in one turn of the event loop: a quarter of a millisecond, of quick ones
 LONGEST_TURN = 0.001
 
 
 class Runner:
-    """Holds the worker's jobs from the claim until their end is recorded; so many at a time run.
+    """So many at a time run; the others wait in the intake.
 
     Handlers run in native tasks of their own and are cancelled once (`Task.cancel`), not in an anyio task group: its
     scopes deliver a cancellation again and again to a handler that swallows it, 100 000 times in 1.2 s, and can never
@@ -66,11 +67,12 @@ class Runner:
         self._settler = settler
         self._concurrency = concurrency
         self._lease = lease
+        self._running: set[Held] = set()
         self._stopper = Stopper(left_behind, settle=self._settle, never_begins=self._never_begins)
-        self._hooks = Hooks(self._stopper.stop_in_time, settle, open_transaction, report)
+        self._timeouts = Timeouts(self._running, self._stopper.stop)
+        self._hooks = Hooks(self._timeouts.watch, settle, open_transaction, report)
         self._surroundings = contextvars.copy_context()
         self._has_turn = False  # one is on its way
-        self._running: set[Held] = set()
         self._idle = anyio.Event()
         self._is_closing = False
 
@@ -143,7 +145,7 @@ class Runner:
         held.started = monotonic()
         self._running.add(held)
         if held.timeout is not None:
-            self._stopper.stop_in_time(held)
+            self._timeouts.watch(held)
         task = begin(loop, self._attempt(held), name=f"jobq {held.job.kind} {held.job.id}")
         if not held.settled:
             held.task = task
@@ -164,7 +166,6 @@ class Runner:
 
     def _do_not_begin(self, held: Held) -> None:
         self._running.discard(held)
-        held.cancel_timers()
         self._intake.give_back(held)
         self._tell_room()  # the lease may be good again before anybody finds it lost
         if not self._running:
@@ -182,8 +183,8 @@ class Runner:
         if held.settled:
             return
         held.settled = True
-        if held.timers:
-            held.cancel_timers()
+        if held.patience is not None:
+            held.end_patience()
         self._running.discard(held)
         if held.job.kind in self._rooms:
             self._rooms[held.job.kind].release(held.job)

@@ -16,7 +16,7 @@ from jobq.worker.loops import until
 
 logger = logging.getLogger("jobq.worker")
 CLAIM_SECONDS = 0.5  # what a claim in flight has to come back once the worker is told to stop
-STOP_SECONDS = 1.2  # what stopped handlers have: a little more than the runner's patience
+STOP_SECONDS = 1.2  # what stopped handlers have: a little more than the stopper's patience
 RECORD_SECONDS = 1.0
 CLOSE_SECONDS = 0.5  # for services to end by themselves: a connect that is cancelled leaves its socket open for a while
 LEAVE_SECONDS = 1.0  # a little more than `leave` waits for a lock

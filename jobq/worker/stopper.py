@@ -41,13 +41,7 @@ class Stopper:
                 held.context.lose()
         held.task.cancel()
         held.task.add_done_callback(lambda _: self._settle(held, cancelled()))  # it may end before its first step
-        held.timers += (AwakeTimer(PATIENCE_SECONDS, self._leave_behind, held),)
-
-    def stop_in_time(self, held: Held) -> None:
-        """When its timeout is over, if it has one: counted from now."""
-        if held.timeout is not None:
-            seconds = held.timeout.total_seconds()
-            held.timers += (asyncio.get_running_loop().call_later(seconds, self.stop, held, Stop.TIMEOUT),)
+        held.patience = AwakeTimer(PATIENCE_SECONDS, self._leave_behind, held)
 
     def _leave_behind(self, held: Held) -> None:
         """The handler swallowed its cancellation: its job goes on without it."""

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from audited import violations
 from board import Board
 from fleet import Fleet, Member, fleet_on, until
+from journal import keep_journal
 from record import RECORD
 
 import jobq
@@ -108,6 +109,7 @@ def arena_on(url: str, folder: Path, *, seed: str = "") -> Iterator[Arena]:
     board = Board(url)
     with board.engine.begin() as connection:
         connection.exec_driver_sql(RECORD)
+        keep_journal(connection)
     with fleet_on(url, folder) as fleet:
         yield Arena(board, fleet, seed)
     board.engine.dispose()

@@ -12,6 +12,7 @@ from fleet import AT_WORK, Member, until, wait_out
 REFUSED = "the lease was lost, another hand has the job"
 WORN_OUT = "handlers left behind and still running"
 FROZEN_SECONDS = LEASE + 1.0
+LONGER_SECONDS = RESCUED_SECONDS + 1.0 - FROZEN_SECONDS  # in all it is long enough to see that a rescue is late
 LONG = 3.0  # a second attempt: it runs when the first one wakes up
 
 
@@ -100,7 +101,7 @@ class LateWrites:
 
 @dataclass
 class Freezing:
-    """Stop two of three workers past their lease, again and again, under load."""
+    """Stop two of four workers past their lease, again and again, under load; in a round of four one of them longer."""
 
     arena: Arena
     rounds: int
@@ -114,18 +115,21 @@ class Freezing:
         for member in members:
             member.until_said(AT_WORK)
         jobs: list[int] = []
-        for _ in range(self.rounds):
+        for n in range(self.rounds):
             jobs += self._load(self.jobs // self.rounds)
             wait_out(self.moments.uniform(0, 0.6))
             members = [self._replaced(member) for member in members]
-            chosen = self.moments.sample(members[1:], 2)
-            for member in chosen:
-                self.arena.freeze(member)
-            wait_out(FROZEN_SECONDS)
-            for member in chosen:
-                self.arena.thaw(member)
+            self._stop(self.moments.sample(members[1:], 2), longer=n % 4 == 0)
         assert self.arena.all_end(within=RESCUED_SECONDS + 30 + len(jobs) / 100), "some jobs do not end"
         return [member for member in members[1:] if member.is_alive]
+
+    def _stop(self, chosen: Sequence[Member], *, longer: bool) -> None:
+        for member in chosen:
+            self.arena.freeze(member)
+        wait_out(FROZEN_SECONDS)
+        self.arena.thaw(chosen[0])
+        wait_out(LONGER_SECONDS if longer else 0)
+        self.arena.thaw(chosen[1])
 
     def _replaced(self, member: Member) -> Member:
         """As a supervisor does, where a worker has ended since too many of its threads could not be stopped in time."""

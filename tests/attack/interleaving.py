@@ -1,10 +1,9 @@
-"""Two acts at once on real connections: one stops before a statement, or before its COMMIT, for the other."""
+"""Two acts at once on real connections, in every order of their steps."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,28 +11,13 @@ import sqlalchemy as sa
 from actors import LONG, STEP_OVER_LOCKS, Act, Scene, set_scene
 from guarantees import Violation, at_any_time, orphans
 from sqlalchemy import event
+from turns import PATIENCE, Order, Performance, Turns
 
 from jobq.store.rescuing import rescue
 from jobq.tables import all_jobs, workers
 
-COMMIT = 1_000  # to stop before the COMMIT instead of a statement of that number
-PATIENCE = 30
 BLOCKED = sa.text("SELECT cardinality(pg_blocking_pids(:pid)) > 0")
 Picture = tuple[Any, ...]
-
-
-class Gate:
-    """Where an act stops until it may go on."""
-
-    def __init__(self, stop_at: int | None) -> None:
-        self.stop_at = stop_at
-        self.reached, self.go_on = threading.Event(), threading.Event()
-        self.statements = 0
-
-    def pass_(self, statement: int) -> None:
-        if statement == self.stop_at:
-            self.reached.set()
-            assert self.go_on.wait(PATIENCE)
 
 
 class Stage:
@@ -56,38 +40,53 @@ class Stage:
             each.close()
 
     def all_orders(self, scene: Scene, first: str, second: str) -> Iterator[Violation]:
-        """The second in every gap of the first, committed there or left open."""
-        stop_at, is_over = 1, False
-        while not is_over:
-            stop_at, is_over = (COMMIT, True) if stop_at > self._length(scene, first) else (stop_at, False)
-            for is_left_open in (False, True):
-                yield from self._play(scene, first, second, stop_at, is_left_open)
-            stop_at += 1
+        """Every order of the steps of both: wherever both could go on, one play for each.
 
-    def _length(self, scene: Scene, act: str) -> int:
-        """How many statements it is, at least the one that every act begins with."""
-        self._alone(scene, (act,))
-        return self._last.statements
+        One that waits for a lock has no choice but to go on when it gets it, so such orders are not played twice.
+        """
+        beginnings: list[Order] = [[]]
+        while beginnings:
+            yield from self._play(scene, first, second, beginnings.pop(), beginnings)
 
-    def _play(self, scene: Scene, first: str, second: str, stop_at: int, is_left_open: bool) -> Iterator[Violation]:
+    def _play(
+        self, scene: Scene, first: str, second: str, beginning: Order, others: list[Order]
+    ) -> Iterator[Violation]:
         allowed = [self._alone(scene, (first, second)), self._alone(scene, (second, first))]
         allowed += [self._alone(scene, (first,))] if second in STEP_OVER_LOCKS else []
         allowed += [self._alone(scene, (second,))] if first in STEP_OVER_LOCKS else []
         id_ = self._set(scene)
-        gates = Gate(stop_at), Gate(COMMIT if is_left_open else None)
-        one = self._begin(0, first, id_, gates[0])
-        self._until_still(one, gates[0], 0)
-        other = self._begin(1, second, id_, gates[1])
-        self.waited += self._until_still(other, gates[1], 1)
-        gates[0].reached.clear()
-        gates[0].go_on.set()
-        self.waited += self._until_still(one, gates[0], 0)  # it may wait for the other, which is left open
-        gates[1].go_on.set()
-        ended = [one.result(PATIENCE), other.result(PATIENCE)]
+        turns = Turns(), Turns()
+        acts = [self._begin(n, act, id_, turns[n]) for n, act in enumerate((first, second))]
+        done = Performance(acts, turns)
+        self._perform(done, beginning, others)
         self.played += 1
-        for violation in self._judge(id_, allowed, ended):
-            where = f"{second!r} {'open ' if is_left_open else ''}before {stop_at} of {first!r}; {scene}"
+        for violation in self._judge(id_, allowed, done.ended()):
+            where = f"{done.order} of {first!r} and {second!r}; {scene}"
             yield violation._replace(what=f"{violation.what}: {where}")
+
+    def _perform(self, play: Performance, beginning: Order, others: list[Order]) -> None:
+        """Goes on from a beginning with the first one that can; what else could have been goes to `others`."""
+        self._until_still(play)
+        while ready := play.can_step():
+            n = len(play.order)
+            chosen = beginning[n] if n < len(beginning) else ready[0]
+            if n >= len(beginning) and len(ready) > 1:
+                others.append([*play.order, ready[1]])
+            assert chosen in ready, f"after {play.order} only {ready} can go on, not as before"
+            play.step(chosen)
+            self.waited += chosen in self._until_still(play)
+
+    def _until_still(self, play: Performance) -> set[int]:
+        """Until each has ended, waits for its turn, or waits for a lock: those that wait for one."""
+        while moving := [n for n in play.running() if not play.is_still(n)]:
+            # Asked when the others are still: one that is about to commit will let go of its locks.
+            if all(self._is_blocked(n) for n in moving):
+                return set(moving)
+        return set()
+
+    def _is_blocked(self, n: int) -> bool:
+        with self.watch.begin():
+            return bool(self.watch.execute(BLOCKED, {"pid": self._pids[n]}).scalar_one())
 
     def _judge(self, id_: int, allowed: list[Picture], ended: list[bool]) -> Iterator[Violation]:
         with self.watch.begin():
@@ -106,11 +105,10 @@ class Stage:
 
     def _alone(self, scene: Scene, acts: tuple[str, ...]) -> Picture:
         """What one after the other gives."""
-        if (scene, acts) not in self._singles or len(acts) == 1:
+        if (scene, acts) not in self._singles:
             id_ = self._set(scene)
             for act in acts:
-                self._last = Gate(None)
-                self._begin(0, act, id_, self._last).result(PATIENCE)
+                self._begin(0, act, id_, Turns(is_free=True)).result(PATIENCE)
             with self.watch.begin():
                 self._singles[scene, acts] = self._picture()
         return self._singles[scene, acts]
@@ -119,20 +117,12 @@ class Stage:
         with self.watch.begin():
             return set_scene(self.watch, scene)
 
-    def _begin(self, n: int, act: str, id_: int, gate: Gate) -> Future[bool]:
+    def _begin(self, n: int, act: str, id_: int, turns: Turns) -> Future[bool]:
         if act == "retry by hand":
             self.by_hand.add(id_)
-        return self._pool.submit(_act, self._connections[n], self._acts[act], id_, gate)
-
-    def _until_still(self, future: Future[bool], gate: Gate, n: int) -> bool:
-        """Until it has ended, stands at its gate or waits for a lock: then True."""
-        while not future.done() and not gate.reached.is_set():
-            wait([future], 0.001)
-            if not future.done() and not gate.reached.is_set():
-                with self.watch.begin():
-                    if self.watch.execute(BLOCKED, {"pid": self._pids[n]}).scalar_one():
-                        return True
-        return False
+        future = self._pool.submit(_act, self._connections[n], self._acts[act], id_, turns)
+        future.add_done_callback(lambda _: turns.still.set())
+        return future
 
     def _picture(self) -> Picture:
         names = ("state", "worker_id", "attempt", "failures")
@@ -142,28 +132,27 @@ class Stage:
         return tuple(map(tuple, rows)), tuple(there)
 
 
-def _act(connection: sa.Connection, act: Act, id_: int, gate: Gate) -> bool:
-    connection.info["gate"] = gate
+def _act(connection: sa.Connection, act: Act, id_: int, turns: Turns) -> bool:
+    connection.info["turns"] = turns
     with connection.begin():
         ended = act(connection, id_)
-        gate.pass_(COMMIT)
+        turns.wait()  # before the COMMIT
     return ended
 
 
 @contextmanager
 def stage(engine: sa.Engine, acts: dict[str, Act]) -> Iterator[Stage]:
-    """Acts on connections whose statements are counted, and stopped at."""
+    """Acts on connections whose statements wait for their turn."""
 
-    def count(connection: sa.Connection, *_: Any) -> None:
-        if (gate := connection.info.get("gate")) is not None:
-            gate.statements += 1
-            gate.pass_(gate.statements)
+    def wait(connection: sa.Connection, *_: Any) -> None:
+        if (turns := connection.info.get("turns")) is not None:
+            turns.wait()
 
-    event.listen(engine, "before_cursor_execute", count)
+    event.listen(engine, "before_cursor_execute", wait)
     with ThreadPoolExecutor(2) as pool:
         place = Stage(engine, pool, acts)
         try:
             yield place
         finally:
             place.close()
-            event.remove(engine, "before_cursor_execute", count)
+            event.remove(engine, "before_cursor_execute", wait)

@@ -15,7 +15,7 @@ KINDS = {"work": 12, "book": 4, "plain": 2, "fail": 1, "once": 1}  # in 20
 
 @dataclass
 class Killing:
-    """So many kills, so long apart on the average, while at least so many jobs wait, of which there are `jobs` in all.
+    """So many kills, so long apart on the average, and `jobs` in all, evenly between them; sooner where too few wait.
 
     One worker is never killed: who would there be else, to be on time?
     """
@@ -34,8 +34,8 @@ class Killing:
         victims = [self.arena.start(is_ready=False, **self.options) for _ in range(self.members)]
         steady.until_said(AT_WORK)
         jobs: list[int] = []
-        for _ in range(self.kills):
-            jobs += self._load(len(jobs))
+        for n in range(self.kills):
+            jobs += self._load(len(jobs), due=self.jobs * (n + 1) // self.kills)
             wait_out(self.moments.uniform(0, 2 * self.mean_seconds))
             victim = self._choose(victims)
             self.arena.kill(victim)
@@ -44,14 +44,14 @@ class Killing:
         assert self.arena.all_end(within=RESCUED_SECONDS + 30 + len(jobs) / 200), "some jobs do not end"
         return jobs
 
-    def _load(self, so_far: int) -> list[int]:
-        """So many that there is work for all until the next kill."""
+    def _load(self, so_far: int, due: int) -> list[int]:
+        """What is due by now, however slow the machine is; more, if else there were no work until the next kill."""
         most = min(self.jobs - so_far, self.jobs // self.kills * 2)
-        if self.arena.board.one("SELECT count(*) FROM jobq.jobs WHERE worker_id IS NULL") >= most:
-            return []
+        waiting = self.arena.board.one("SELECT count(*) FROM jobq.jobs WHERE worker_id IS NULL")
+        number = max(due - so_far, most if waiting < most else 0)
         jobs: list[int] = []
-        for start in range(0, most, WAVE):
-            jobs += self._wave(min(WAVE, most - start))
+        for start in range(0, number, WAVE):
+            jobs += self._wave(min(WAVE, number - start))
         return jobs
 
     def _wave(self, number: int) -> list[int]:

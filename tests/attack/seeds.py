@@ -14,12 +14,19 @@ import jobq
 from jobq.statements import claim, lease
 from jobq.store import ending, leasing, rescuing
 from jobq.worker.lease import Lease
+from jobq.worker.server_clock import ServerClock
 
 ONE_STATEMENT = """
 WITH lost AS (DELETE FROM jobq.workers WHERE lease_until < now() RETURNING id)
 UPDATE jobq.jobs SET worker_id = NULL, failures = failures + 1,
        errors = errors || jsonb_build_object('error', 'WorkerLost', 'attempt', attempt)
  WHERE worker_id IN (SELECT id FROM lost)
+"""
+LONG_OVER = "SELECT EXISTS (SELECT FROM jobq.workers WHERE lease_until < now() - interval '5 s')"
+TAKE = """
+UPDATE jobq.jobs SET worker_id = NULL
+ WHERE id = (SELECT j.id FROM jobq.jobs j JOIN jobq.workers w ON w.id = worker_id WHERE lease_until > now()
+              ORDER BY attempted_at DESC LIMIT 1 FOR UPDATE OF j SKIP LOCKED)
 """
 END = """
 WITH gone AS (DELETE FROM jobq.jobs WHERE id = %s RETURNING *)
@@ -103,6 +110,28 @@ def _rescue_without_end() -> None:
     rescuing._bury = lambda *_: None
 
 
+def _late_rescue() -> None:
+    """Five seconds after the lease is over."""
+    usual = rescuing.rescue
+
+    def rescue(connection: sa.Connection, **options: Any) -> rescuing.Rescue:
+        is_time = connection.exec_driver_sql(LONG_OVER).scalar_one()
+        return usual(connection, **options) if is_time else rescuing.Rescue()
+
+    rescuing.rescue = rescue
+
+
+def _taken_from_the_living() -> None:
+    """With each rescue a job of a worker whose lease is not over."""
+    usual = rescuing.rescue
+
+    def rescue(connection: sa.Connection, **options: Any) -> rescuing.Rescue:
+        connection.exec_driver_sql(TAKE)
+        return usual(connection, **options)
+
+    rescuing.rescue = rescue
+
+
 def _due_by_own_clock() -> None:
     """By the clock of the worker's machine."""
     now = sa.bindparam("own_now", callable_=time.time, type_=sa.Double)
@@ -114,13 +143,21 @@ def _lease_by_wall_clock() -> None:
     Lease.__init__.__defaults__ = (time.time,)
 
 
+def _trust_in_the_servers_clock() -> None:
+    """A lease is over when the server says so."""
+    ServerClock.was_set_forward = lambda *_, **__: None
+
+
 SEEDS: dict[str, Callable[[], None]] = {
     "no_fence": _no_fence,
     "one_statement_rescue": _one_statement_rescue,
     "no_reconcile": _no_reconcile,
     "rescue_waits_for_locks": _rescue_waits_for_locks,
     "rescue_without_end": _rescue_without_end,
+    "late_rescue": _late_rescue,
+    "taken_from_the_living": _taken_from_the_living,
     "due_by_own_clock": _due_by_own_clock,
     "lease_by_wall_clock": _lease_by_wall_clock,
+    "trust_in_the_servers_clock": _trust_in_the_servers_clock,
     "early_end": lambda: None,  # the application asks for it by itself
 }

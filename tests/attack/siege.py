@@ -12,6 +12,7 @@ from pathlib import Path
 from apps import nap
 from board import Board
 from fleet import Fleet, Member, fleet_on, until, wait_out
+from named import named, of_the_tables
 from siege_app import SEED, entry
 
 HERE = Path(__file__).parent
@@ -129,6 +130,7 @@ class Load:
             *[f"a nap ended as {end}" for end in ends],
             *[f"job {id_} ran {runs} times" for id_, runs in board.runs_of(napped).items() if runs != 1],
             *[f"entry {id_} stands {entries.get(id_, 0)} times" for id_ in self._entries if entries.get(id_) != 1],
+            *named(board, of_the_tables),
         ]
 
 

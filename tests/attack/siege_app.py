@@ -52,6 +52,13 @@ def _waits_for_ever() -> None:
     database.Database.__init__.__kwdefaults__["answer_limit"] = timedelta(days=1)
 
 
+def _is_impatient() -> None:
+    """An answer has half a second, and one that does not come ends the worker."""
+    _gives_up()
+    database.Database.__init__.__kwdefaults__["answer_limit"] = timedelta(seconds=0.5)
+    heartbeat.STATEMENT_LIMIT = timedelta(seconds=0.5)
+
+
 def _beats_without_limit() -> None:
     """The heartbeat waits for its answer as long as it takes."""
     heartbeat.STATEMENT_LIMIT = timedelta(days=1)
@@ -67,6 +74,7 @@ SEEDS = {
     "takes_as_done": _takes_as_done,
     "waits_for_ever": _waits_for_ever,
     "beats_without_limit": _beats_without_limit,
+    "is_impatient": _is_impatient,
 }
 if seed := os.environ.get(SEED):
     SEEDS[seed]()

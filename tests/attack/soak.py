@@ -22,6 +22,7 @@ SIZES = """SELECT relname || ' size', pg_total_relation_size(oid) FROM pg_class
 WHERE relnamespace = 'jobq'::regnamespace AND relkind IN ('r', 'i')"""
 CONNECTIONS = """SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND application_name LIKE 'jobq %' AND application_name <> 'jobq leak'"""
+LEAKED = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'jobq leak'"
 LARGE = 50_000
 HASTY, EASY = 0.03, 0.4  # seconds between two times
 
@@ -40,7 +41,8 @@ def measured(board: Board, members: dict[str, Member]) -> Sample:
         values[f"{name}: threads"] = len(os.listdir(f"/proc/{member.pid}/task"))
         values[f"{name}: descriptors"] = len(os.listdir(f"/proc/{member.pid}/fd"))
     sizes = {f"database: {name}": float(size) for name, size in board.rows(SIZES)}
-    return Sample(time.monotonic(), {**values, "fleet: connections": float(board.one(CONNECTIONS)), **sizes})
+    connections = {"fleet: connections": float(board.one(CONNECTIONS)), "leaky: connections": float(board.one(LEAKED))}
+    return Sample(time.monotonic(), {**values, **connections, **sizes})
 
 
 def sampled(seconds: float, interval: float, look: Callable[[], Sample]) -> Iterator[Sample]:

@@ -21,14 +21,14 @@ GUARANTEES = {  # what an attacker checks, where a call does not say it; A12 is 
 }
 
 
-def tally(attacker: str, *, guarantees: str = "", violations: int = 0, caught: int = 0, **counts: int) -> None:
+def tally(attacker: str, *, guarantees: str | None = None, violations: int = 0, caught: int = 0, **counts: int) -> None:
     """Write down what one attack did: `tally("A1 kills", kills=100, violations=0)`.
 
-    `guarantees` are those that it checked ("G1 G3"), by default what the attacker of this number checks; `caught`
-    says of how many seeded faults it has reported a violation. What it did is printed, too.
+    `guarantees` are those that it checked ("G1 G3", "": none), by default what the attacker of this number checks;
+    `caught` says of how many seeded faults it has reported a violation. What it did is printed, too.
     """
-    number = attacker.split()[0]
-    checked = (guarantees or GUARANTEES.get(number, "")).split()
+    of_number = GUARANTEES.get(attacker.split()[0], "")
+    checked = (of_number if guarantees is None else guarantees).split()
     line = {"attacker": attacker, "guarantees": checked, "counts": counts, "violations": violations, "caught": caught}
     more = {"planted faults seen": caught} if caught else {"violations": violations}
     print(f"{attacker}: {', '.join(f'{value} {name}' for name, value in {**counts, **more}.items())}")

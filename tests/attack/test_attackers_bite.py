@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from arena import Arena, arena_on
 from clocks import Jumping, faketime
-from freezing import LateWrites
+from freezing import Freezing, LateWrites
 from kill_points import attack_points
 from random_kills import Killing
 from staged_kills import killed_in_a_claim, lost_an_answer
@@ -30,6 +30,11 @@ def late_writes(arena: Arena) -> list[str]:
     return LateWrites(arena).run()
 
 
+def freezes(arena: Arena) -> list[str]:
+    Freezing(arena, rounds=1, jobs=320).run()
+    return arena.violations()
+
+
 def jumping_clocks(arena: Arena) -> list[str]:
     library = faketime()
     if library is None:
@@ -47,6 +52,9 @@ CASES = [
     ),
     pytest.param("A2", "no_fence", late_writes, ["G4", "G13"], id="no fence"),
     pytest.param("A2", "rescue_waits_for_locks", late_writes, ["G11"], id="a rescue without SKIP LOCKED"),
+    pytest.param(
+        "A2", "late_rescue,taken_from_the_living", freezes, ["G5", "G11"], id="a rescue too early, and too late"
+    ),
     pytest.param("A6", "due_by_own_clock,lease_by_wall_clock", jumping_clocks, ["G6", "G11"], id="the worker's clock"),
 ]
 

@@ -24,4 +24,4 @@ def test_workers_killed_at_random_under_load_cost_no_guarantee(arena: Arena) -> 
     print(history(arena.board))
     assert found == []
     assert rescued >= KILLS, "the kills met nothing"
-    assert len(jobs) >= JOBS * 0.6
+    assert len(jobs) >= JOBS * 0.99  # not all: a wave is of whole jobs of each kind

@@ -74,6 +74,17 @@ def test_the_same_workers_go_on_in_any_weather(siege: Siege, network: Network) -
     assert not any(wrong.values()), wrong
 
 
+@pytest.mark.parametrize(
+    ("seed", "weather"), [("gives_up", cuts), ("is_impatient", two_seconds_of_latency), ("is_impatient", slow_drip)]
+)
+def test_the_weather_finds_a_worker_that(seed: str, weather: Weather, siege: Siege, network: Network) -> None:
+    siege.begin(1, seed=seed)
+    wrong = siege.besiege(weather(network), 4)
+
+    tally(f"A4 {weather.__name__.replace('_', ' ')}, a worker that {seed.replace('_', ' ')}", caught=int(bool(wrong)))
+    assert wrong
+
+
 @pytest.mark.timeout(120 * ROUNDS)
 def test_a_connection_without_a_server_behind_it_costs_no_lease(siege: Siege, network: Network) -> None:
     siege.begin(1, lease=LEASE)

@@ -17,6 +17,10 @@ RESCUED = (
     "INSERT INTO audit (job_id, what, attempt, worker_id, at)"
     " VALUES (5, 'rescued', 1, :worker_id, now() + :seconds * interval '1 s')"
 )
+CLAIMED = (
+    "INSERT INTO audit (job_id, what, attempt, worker_id, at)"
+    " VALUES (5, 'claimed', :attempt, :worker_id, now() + :seconds * interval '1 s')"
+)
 RUN = (
     "INSERT INTO runs (job_id, attempt, pid, what, at)"
     " VALUES (5, :attempt, :pid, 'began', now() + :seconds * interval '1 s')"
@@ -33,8 +37,11 @@ class Record:
         self.add(KILLED, -3_590, pid=PID)
         self.add(MEMBER, -20, worker_id=NOW, pid=PID)
 
-    def add(self, statement: str, seconds: int, **values: Any) -> None:
+    def add(self, statement: str, seconds: float, **values: Any) -> None:
         self._connection.execute(sa.text(statement), {"seconds": seconds, **values})
+
+    def claim(self, seconds: float, *, attempt: int = 1, worker_id: int = NOW) -> None:
+        self.add(CLAIMED, seconds, attempt=attempt, worker_id=worker_id)
 
     def found(self, check: str) -> Sequence[Any]:
         return self._connection.execute(sa.text(CHECKS[check])).all()
@@ -47,6 +54,7 @@ def record(connection: sa.Connection) -> Record:
 
 @pytest.mark.parametrize(("rescued", "late"), [(-8, 0), (-2, 1)], ids=["on time", "late"])
 def test_a_rescue_is_on_time_or_late_by_the_kill_of_its_own_worker(record: Record, rescued: int, late: int) -> None:
+    record.claim(-15)
     record.add(KILLED, -10, pid=PID)
     record.add(RESCUED, rescued, worker_id=NOW)
 

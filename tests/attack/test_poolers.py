@@ -57,12 +57,12 @@ def pooler(server: Besieged) -> Iterator[Pooler]:
 @pytest.fixture
 def siege(server: Besieged, pooler: Pooler, tmp_path: Path) -> Iterator[Siege]:
     with siege_of(server.url, tmp_path, by_way_of=pooler.url) as siege:
-        siege.begin(pooler=True)
         yield siege
 
 
 @pytest.mark.timeout(300 * ROUNDS)
 def test_the_same_workers_go_on_behind_a_pooler(server: Besieged, pooler: Pooler, siege: Siege) -> None:
+    siege.begin(pooler=True)
     wrong: dict[str, list[str]] = {}
     for blow in [pooler.away, blows.immediate_stop, blows.terminated_sessions] * ROUNDS:
         wrong.setdefault(blow.__name__, []).extend(siege.besiege(blow(server, siege.board), SECONDS))
@@ -71,3 +71,11 @@ def test_the_same_workers_go_on_behind_a_pooler(server: Besieged, pooler: Pooler
         tally(f"A5 pooler, {name.replace('_', ' ')}", outages=ROUNDS, violations=len(each))
     assert not any(wrong.values()), wrong
     assert all(worker.count("nothing can be listened for") == 1 for worker in siege.workers)
+
+
+def test_the_attack_finds_a_worker_that_gives_up(server: Besieged, pooler: Pooler, siege: Siege) -> None:
+    siege.begin(1, seed="gives_up", pooler=True)
+    wrong = siege.besiege(pooler.away(server, siege.board), 3)
+
+    tally("A5 pooler, a worker that gives up", caught=int(bool(wrong)))
+    assert wrong

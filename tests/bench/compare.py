@@ -1,11 +1,13 @@
 """jobq side by side with other queues on PostgreSQL: one machine, one server, one run, in rounds that take turns.
 
-    python tests/bench/compare.py                                  all that the README shows, into .bench/
+    python tests/bench/compare.py                    as `nox -s bench` does, for the table and the chart of the README
     python tests/bench/compare.py --queues raw,pgqueuer --measures drain1 --rounds 3
     python tests/bench/compare.py --dsn postgresql://... --no-install
 
-Each other queue is installed with pip into an environment of its own, under --venvs; what cannot be installed is left
-out, and said. The database is a fresh one on the embedded server; one given with --dsn is emptied by every measure.
+jobq is that of the Python which runs this, with the extras embedded and prometheus, and with uvloop: each queue that
+can has it. Each other queue is installed with pip into an environment of its own, under --venvs; what cannot be
+installed is left out, and said. The database is a fresh one on the embedded server; one given with --dsn is emptied by
+every measure.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from comparing.chart import chart
 from comparing.environments import installed
-from comparing.figures import medians
 from comparing.measures import MEASURES, Bench, Sizes
 from comparing.server import database, facts
 from comparing.steps import Queue, StepFailed
@@ -29,8 +30,8 @@ from comparing.table import report
 
 from jobq_cli.bench import probe
 
-USUAL_QUEUES = "jobq,raw,pgqueuer,procrastinate"
-USUAL_MEASURES = "one,many,drain1,drain2,history,latency"
+USUAL_QUEUES = "jobq,raw,pgqueuer"
+USUAL_ROUNDS = 5
 
 
 def run(queues: list[Queue], bench: Bench, measures: list[str], rounds: int, out: Path) -> list[dict[str, Any]]:
@@ -70,15 +71,15 @@ def main() -> None:
         about = facts(bench.connection)
     told = report(lines, about, sizes, options.rounds)
     (options.out / "compare.md").write_text(told)
-    (options.out / "compare.svg").write_text(chart(medians(lines), list(pythons), about))
+    (options.out / "compare.svg").write_text(chart(lines, about, options.rounds))
     print(told)
 
 
 def _options() -> Any:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queues", default=USUAL_QUEUES)
-    parser.add_argument("--measures", default=USUAL_MEASURES, help=f"of {', '.join(MEASURES)}")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--measures", default=",".join(MEASURES), help=f"of {', '.join(MEASURES)}")
+    parser.add_argument("--rounds", type=int, default=USUAL_ROUNDS)
     parser.add_argument("--dsn", help="a database that may be emptied; by default one on the embedded server")
     parser.add_argument("--venvs", type=Path, default=Path(".bench") / "venvs")
     parser.add_argument("--no-install", action="store_true", help="only what is installed there already")

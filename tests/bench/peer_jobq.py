@@ -1,6 +1,7 @@
 """jobq, driven through its public API like every other queue; see peers/common.py for the steps.
 
-BENCH_EXECUTOR=thread: the handler is a plain function, which runs in threads. BENCH_UVLOOP=0: asyncio's own event loop.
+The worker has what `jobq run --metrics-port 0 --uvloop` has. BENCH_UVLOOP=0: asyncio's own event loop.
+BENCH_EXECUTOR=thread: the handler is a plain function, which runs in threads.
 """
 
 from __future__ import annotations
@@ -8,45 +9,33 @@ from __future__ import annotations
 import logging
 import os
 import signal
+from datetime import timedelta
 
 import anyio
 import sqlalchemy as sa
 from common import PROBE, Peer, main, now, pace
+from prometheus_client import REGISTRY, start_http_server
 from sqlalchemy.orm import Session
 
 import jobq
+from jobq.metrics import Collector
 from jobq.urls import normalize
 from jobq.worker.collector import spare_what_stays
 
+TIMEOUT = timedelta(minutes=5)
 app = jobq.App()
 
 if os.environ.get("BENCH_EXECUTOR") == "thread":
 
-    @app.handler("noop")
+    @app.handler("noop", timeout=TIMEOUT)
     def noop(i: int = -1) -> None:
         PROBE.hit(i)
 
 else:
 
-    @app.handler("noop")
+    @app.handler("noop", timeout=TIMEOUT)
     async def noop(i: int = -1) -> None:
         PROBE.hit(i)
-
-
-HISTORY = """
-    INSERT INTO jobq.finished_jobs (
-        id, queue, kind, args, priority, run_at, attempt, failures, created_at, attempted_at, meta, errors, state,
-        outcome, finished_at, expires_at
-    )
-    SELECT nextval('jobq.jobs_id_seq'), 'default', 'noop', '{"i": -1}', 1, now(), 1, 0, now(), now(), '{}', '[]',
-        'done', 'ok', now(), now() + interval '1 day'
-    FROM generate_series(1, %(done)s)
-"""
-FUTURE = """
-    INSERT INTO jobq.jobs (queue, kind, args, run_at)
-    SELECT 'default', 'noop', '{"i": -1}', now() + interval '1 day' + g * interval '1 s'
-    FROM generate_series(1, %(future)s) g
-"""
 
 
 class Jobq(Peer):
@@ -58,10 +47,12 @@ class Jobq(Peer):
         self.concurrency = int(os.environ.get("BENCH_CONCURRENCY", "200"))
         self.uvloop = os.environ.get("BENCH_UVLOOP", "1") == "1" and _has_uvloop()
         kind = os.environ.get("BENCH_EXECUTOR", "async")
-        loop = "uvloop" if self.uvloop else "asyncio"
+        self.loop = "uvloop" if self.uvloop else "asyncio"
+        self.at_once = f"{self.concurrency} at a time"
         self.settings = (
-            f"concurrency {self.concurrency}, {kind} handlers, {loop}, log at INFO to a file; everything on: fences,"
-            " leases, time limits, outcomes; one by one: a Session and a transaction each; bulk: enqueue_many"
+            f"concurrency {self.concurrency}, {kind} handlers, log at INFO to a file; everything on: fences, leases,"
+            f" a timeout of {TIMEOUT.seconds // 60} minutes, outcomes, metrics on a port; one by one: a Session and a"
+            " transaction each; bulk: enqueue_many"
         )
         self.engine = sa.create_engine(normalize(self.dsn))
 
@@ -93,9 +84,10 @@ class Jobq(Peer):
             PROBE.sent(i, before, now())
 
     def history(self, done: int, future: int) -> None:
-        with self.connect() as connection:
-            connection.execute(HISTORY.replace("%(done)s", str(done)))
-            connection.execute(FUTURE.replace("%(future)s", str(future)))
+        from jobq_cli.bench.drains import fill  # here: a worker has no use for all that this imports
+        from jobq_cli.bench.probe import VARIABLE
+
+        fill(self.engine, os.environ.get(VARIABLE, ""), finished=done, future=future)
 
     def worker(self) -> None:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -103,6 +95,8 @@ class Jobq(Peer):
 
     async def _work(self) -> None:
         worker = jobq.Worker(app, self.engine, concurrency=self.concurrency)
+        REGISTRY.register(Collector(self.engine, worker))
+        start_http_server(0, "127.0.0.1")  # a free port
         async with anyio.create_task_group() as group:
             await group.start(worker.run)
             spare_what_stays()  # as `jobq run` does
@@ -118,6 +112,7 @@ class Jobq(Peer):
 
 
 def _has_uvloop() -> bool:
+    """As in peers/common.py; a runner with a common.py of its own need not have it."""
     try:
         import uvloop  # noqa: F401
     except ImportError:

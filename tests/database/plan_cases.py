@@ -186,6 +186,7 @@ CASES = [
     of_caller(get, BY_ID, ENDED_BY_ID, pages=20),
     of_caller(list_newest, BY_ID, ENDED_BY_ID, pages=3),
     of_caller(recent, "finished_jobs by finished_jobs_recent", pages=10),
+    # For each queue: it counts up to READY_LIMIT that are due, of rows that no vacuum has seen, each on its page.
     of_caller(stats, BY_LANE, DEAD, "finished_jobs by finished_jobs_finished", pages=20_000, most_sorted=COUNTED),
 ]
 # How many jobs a predicate fits the planner has to know: without statistics it takes any for rare, and sorts.

@@ -50,6 +50,10 @@ def thread() -> None:
     logger.info("begun")
     time.sleep(60)
 
+@app.handler("job.loop")
+async def loop() -> str:
+    return type(asyncio.get_running_loop()).__module__
+
 @other.handler("job.other")
 async def others() -> None: ...
 

@@ -18,7 +18,7 @@ from jobq import embedded
 from jobq_cli.app import run
 from jobq_cli.bench import scratch
 from jobq_cli.bench.course import DRAINS, NAMES
-from jobq_cli.bench.measures import reading
+from jobq_cli.bench.measures import reading, urgent
 from jobq_cli.bench.sizes import QUICK
 from jobq_cli.commands import bench as command
 
@@ -84,6 +84,8 @@ def test_each_measure_gives_numbers_on_databases_that_are_dropped(
     assert document["sizes"]["jobs"] == TINY.jobs
     assert all(figure["name"] in out for figure in document["figures"])
     assert re.search("wrote [0-9]+ lines of log", out)
+    assert document["metrics"] is True
+    assert "every worker counted for its metrics port" in out
 
 
 def is_whole(figure: dict[str, Any]) -> bool:
@@ -107,6 +109,21 @@ def test_on_the_embedded_server_statements_are_counted_and_a_core_is_shared(
     assert found["statements, 40 queues"]["must"] == 2
     assert found["drained, with the server"]["value"] > 0
     assert embedded.stop(own_directory)
+
+
+def test_an_urgent_job_that_came_when_nothing_was_claimed_ahead_is_a_measure_missed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(urgent, "QUICK_JOBS", 20)
+    monkeypatch.setattr(urgent, "QUICK_SECONDS", 0.05)  # slow, too: a worker claims none ahead
+    file = tmp_path / "bench.json"
+
+    code, out, err = bench("--only", "urgent", "--json", file)
+
+    assert code == 0, err
+    (ahead, _) = json.loads(file.read_text())["figures"]
+    assert (ahead["name"], ahead["value"], ahead["missed"]) == ("slow jobs claimed ahead of it", 0, True)
+    assert "missed" in out
 
 
 def test_a_run_is_compared_with_an_earlier_one(bench: Bench, tmp_path: Path) -> None:

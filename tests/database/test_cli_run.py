@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from signal import SIGINT, SIGTERM
 
@@ -16,6 +17,7 @@ from run_process import APP, RunProcess
 import jobq
 from jobq import embedded, tables
 from jobq.errors import RegistrationError
+from jobq_cli.app import run as cli
 
 AT_WORK = "is at work as"
 FIELDS = {"queue", "kind", "job_id", "attempt", "outcome", "wait", "duration", "worker_id"}
@@ -298,3 +300,28 @@ def assert_given_back(engine: sa.Engine, job_id: int) -> None:
         job = jobq.get(connection, job_id)
     assert job is not None
     assert (job.state, job.failures, job.worker_id) == (jobq.State.PENDING, 0, None)
+
+
+@pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed")
+@pytest.mark.parametrize(("flag", "loop"), [("--uvloop", "uvloop"), ("--no-uvloop", "asyncio.")])
+def test_the_event_loop_is_the_one_that_was_asked_for(
+    flag: str, loop: str, run: Run, engine: sa.Engine, database_url: str
+) -> None:
+    process = run("shop:app", flag, "--grace=0s", database_url=database_url)
+    for kind, said in (("job.loop", f"job.loop 1 attempt 1: ok: {loop}"), ("job.thread", "begun")):
+        with engine.begin() as connection:
+            jobq.enqueue(connection, jobq.kind(kind, queue="default"))
+        process.until(said)
+    process.signal(SIGTERM)
+
+    assert process.end() == 70  # what sleeps in a thread is left behind
+
+
+def test_without_uvloop_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("jobq_cli.commands.run.find_spec", lambda name: None)
+    monkeypatch.chdir(folder)
+
+    assert cli(["run", "shop:app", "--uvloop"]) == 1
+    assert capsys.readouterr().err.startswith("error: --uvloop needs the package uvloop: pip install 'jobq[uvloop]'")

@@ -20,7 +20,7 @@ from jobq.embedded.locks import exclusive
 from jobq.statements.claim import place_of
 from jobq.tables import jobs
 
-FINISHED = int(os.environ.get("JOBQ_PLAN_ROWS", "200000"))  # and half as many scheduled; full scale: 1000000
+FINISHED = 1_000_000  # and half as many scheduled
 UNSEEN = 50_000  # the same, where nobody has analysed since there were none
 BATCH = 500
 DATABASES = {"never_analysed": UNSEEN, "analysed_while_idle": UNSEEN, "analysed": FINISHED, "few": 5_000}

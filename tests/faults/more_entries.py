@@ -188,7 +188,7 @@ OPERATING = {
     ),
     "f74": Entry(
         "each reconnect, each child leaves something open",
-        "test_f74_connections_cut_twenty_times_leave_nothing_behind test_f74_five_hundred_jobs_leave_no_descriptor"
+        "test_f74_connections_cut_fifty_times_leave_nothing_behind test_f74_five_hundred_jobs_leave_no_descriptor"
         " test_nothing_grows_but_what_leaks",
     ),
 }

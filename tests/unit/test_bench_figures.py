@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobq_cli.bench import figures, machine, probe
+from jobq_cli.bench.app import TIMEOUT, app
 from jobq_cli.bench.course import NAMES, steps
 from jobq_cli.bench.figures import Figure
 from jobq_cli.bench.measures.draining import CIRCUMSTANCES, Circumstance, turned
@@ -79,6 +80,10 @@ def test_only_statements_that_were_sent_while_it_watched_are_counted(tmp_path: P
         )
 
     assert log.statements() == 4
+
+
+def test_every_handler_that_is_measured_has_a_timeout() -> None:
+    assert {handler.settings.timeout for handler in app.handlers.values()} == {TIMEOUT}
 
 
 def test_each_step_has_its_place_in_the_bar() -> None:

@@ -27,7 +27,8 @@ def line(queue: str, measure: str, round_: int, **numbers: Any) -> dict[str, Any
 
 
 def info(queue: str) -> dict[str, Any]:
-    return {"queue": queue, "measure": "info", "package": queue, "version": "1.0", "settings": "as they are"}
+    about = {"settings": "as they are", "loop": "uvloop", "at_once": "3 at a time"}
+    return {"queue": queue, "measure": "info", "package": queue, "version": "1.0", **about}
 
 
 LINES = [
@@ -35,7 +36,8 @@ LINES = [
     info("raw"),
     *[line("jobq", "drain1", n, rate=rate) for n, rate in enumerate((900.0, 30_000.0, 31_000.0))],
     *[line("raw", "drain1", n, rate=rate) for n, rate in enumerate((1_000.0, 60_000.0, 62_000.0))],
-    line("jobq", "history", 0, rate=15_000.0),
+    line("jobq", "history", 0, rate=15_000.0, log_lines=4),
+    line("jobq", "history", 1, rate=15_000.0, log_lines=3),
     line("raw", "history", 0, failed="it <broke>"),
 ]
 
@@ -67,13 +69,23 @@ def test_the_table_says_what_was_measured_what_it_must_be_and_what_failed() -> N
     assert "pgqueuer" not in told
     assert "it <broke>" in told
     assert "2026-11-30, 2 cores (a & b)" in told
+    assert "| lines of log that the workers wrote, all rounds | 7 | 0 |" in told
+    assert "- **raw** (raw 1.0, uvloop): as they are" in told
 
 
 def test_the_chart_has_a_bar_for_each_rate_as_long_as_it_is_high() -> None:
-    drawn = ElementTree.fromstring(chart(medians(LINES), ["jobq", "raw"], ABOUT))
+    drawn = ElementTree.fromstring(chart(LINES, ABOUT, 3))
 
     widths = [float(each.attrib["width"]) for each in drawn if each.tag.endswith("rect")][2:]  # after the legend
     assert [round(width / max(widths), 2) for width in widths] == [0.5, 0.25, 1.0]
+
+
+def test_the_chart_says_what_its_bars_depend_on() -> None:
+    drawn = chart(LINES, ABOUT, 3)
+
+    assert "2026-11-30, 2 cores, PostgreSQL 18.6, fsync on" in drawn
+    assert "Python 3.11; medians of 3 rounds" in drawn
+    assert "jobq 1.0: uvloop, 3 at a time" in drawn
 
 
 def test_what_is_not_installed_is_left_out_and_said(tmp_path: Path, capsys: Any) -> None:

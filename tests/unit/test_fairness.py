@@ -6,8 +6,9 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from worker_values import claimed
 
-from jobq.fairness import part_of, shuffled
+from jobq.fairness import in_turns, part_of, shuffled
 
 DRAWS = 20_000
 
@@ -57,3 +58,31 @@ def test_a_part_of_the_room_adds_up_to_its_share(room: int) -> None:
     assert max(parts) - min(parts) <= 1
     assert part_of(room, 3, 0, source) == room
     assert part_of(room, 0, 3, source) == 0
+
+
+LANES = st.tuples(st.sampled_from("abc"), st.integers(0, 3))
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(LANES, max_size=60))
+def test_f22_in_turns_no_job_is_lost_and_each_lane_keeps_its_order(lanes: list[tuple[str, int]]) -> None:
+    jobs = [claimed(id_, queue=queue, priority=priority) for id_, (queue, priority) in enumerate(lanes, 1)]
+    jobs.sort(key=lambda job: job.priority)  # as a claim gives them
+
+    order = in_turns(jobs, {"a": 5, "b": 3})
+
+    assert sorted(job.id for job in order) == sorted(job.id for job in jobs)
+    assert [job.priority for job in order] == sorted(job.priority for job in jobs)
+    for lane in set(lanes):
+        ids = [job.id for job in order if (job.queue, job.priority) == lane]
+        assert ids == sorted(ids)
+
+
+def test_f22_queues_take_turns_by_weight_whatever_was_there_first() -> None:
+    flood = [claimed(id_, queue="images") for id_ in range(1, 501)]
+    few = [claimed(id_, queue="email") for id_ in range(501, 531)]
+
+    order = [job.queue for job in in_turns([*flood, *few], {"images": 2, "email": 3})]
+
+    assert order[:45].count("email") == pytest.approx(27, abs=1)
+    assert order.index("images", 50) == 50  # the few are through

@@ -16,7 +16,8 @@ import jobq
 pytestmark = pytest.mark.anyio
 OURS = str(Path(jobq.__file__).parent)
 FEW, MANY = 400, 2_400
-MOST_CALLS = 32.0  # of jobq's own functions for one job, from its row to its end
+CALLS = 26  # of jobq's own functions for one job, from its row to its end
+MOST_SHARED = 5.0  # for one job, of those that are called for a batch or a turn: there, the machine's pace has a part
 
 
 class Calls:
@@ -44,9 +45,10 @@ async def test_a_quick_job_costs_no_more_calls_than_it_did(bench: Bench, app: jo
     few, many = [await calls_of(bench, app, noop, number) for number in (FEW, MANY)]
 
     for_one = {name: (many[name] - few[name]) / (MANY - FEW) for name in many}
-    dearest = sorted(for_one.items(), key=lambda item: -item[1])[:60]
-    assert sum(for_one.values()) < MOST_CALLS, dearest
-    assert sum(for_one.values()) > MOST_CALLS / 2, "the bound is far from what a job costs: lower it"
+    own = {name: calls for name, calls in for_one.items() if calls > 0.9}
+    shared = {name: calls for name, calls in for_one.items() if name not in own}
+    assert round(sum(own.values())) == CALLS, own  # fewer are welcome: lower the number
+    assert sum(shared.values()) < MOST_SHARED, sorted(shared.items(), key=lambda item: -item[1])[:30]
 
 
 async def calls_of(bench: Bench, app: jobq.App, handler: jobq.Kind[Any], number: int) -> Counter[str]:

@@ -11,7 +11,6 @@ from bench import Bench, Effects, eventually
 
 import jobq
 from jobq.tables import jobs
-from jobq.worker.pace import MOST_AHEAD
 
 pytestmark = pytest.mark.anyio
 WEIGHTS = {"default": 5, "email": 3, "images": 2}
@@ -51,13 +50,13 @@ async def test_f22_over_ten_thousand_jobs_with_all_queues_full_each_has_its_shar
 @pytest.mark.parametrize("concurrency", [1, 20])
 async def test_f22_a_flood_in_one_queue_starves_no_other(bench: Bench, app: jobq.App, concurrency: int) -> None:
     seen = counting(app)
-    fill(bench, images=3000, email=50)
+    fill(bench, images=10_000, email=50)
 
     async with bench.working(app, concurrency=concurrency):
         await eventually(lambda: seen.seen.count("email") == 50, "the email jobs", within=30)
         images = seen.seen[: last_of(seen.seen, "email")].count("images")
 
-    assert images < 100 + MOST_AHEAD  # what is claimed ahead, 20 ms of work, starts in the order of its ids
+    assert images < 400
 
 
 def last_of(seen: list[Any], queue: str) -> int:

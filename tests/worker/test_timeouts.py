@@ -131,3 +131,22 @@ async def test_the_worker_goes_on_while_a_thread_is_left_behind(bench: Bench, ap
         assert (await bench.until(bench.enqueue(stuck))).state is State.DEAD
         assert (await bench.until(bench.enqueue(quick))).state is State.DONE
         gate.open()
+
+
+async def test_of_many_that_run_each_is_stopped_at_its_own_time(bench: Bench, app: jobq.App) -> None:
+    @app.handler("k", max_attempts=1)
+    async def handler() -> None:
+        await anyio.sleep_forever()
+
+    timeouts = [timedelta(milliseconds=milliseconds) for milliseconds in (900, 100, 500, 300, 700, 200)]
+    ids = [bench.enqueue(handler.options(timeout=timeout)) for timeout in timeouts]
+    ids.append(bench.enqueue(handler.options(timeout=timedelta(hours=1))))
+
+    async with bench.working(app, grace=timedelta(0)) as worker:
+        ended = [await bench.until(id_) for id_ in ids[:-1]]
+        assert worker.stats().running == 1
+
+    for job, timeout in zip(ended, timeouts, strict=True):
+        assert job.finished_at is not None
+        assert job.attempted_at is not None
+        assert timeout <= job.finished_at - job.attempted_at < timeout + timedelta(seconds=2)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 
 from jobq_cli.bench.bench import Bench
 from jobq_cli.bench.figures import Figure
-from jobq_cli.bench.measures import draining, enqueueing, picking_up, pressing, reading, resting
+from jobq_cli.bench.measures import draining, enqueueing, picking_up, pressing, reading, resting, urgent
 
 DRAINS = ("drain", *(each.name for each in draining.CIRCUMSTANCES))
 OTHERS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "one-core": draining.measure_one_core,
-    "latency": picking_up.measure_latency,
-    "urgent": picking_up.measure_urgent,
+    "latency": picking_up.measure,
+    "urgent": urgent.measure,
     "enqueue": enqueueing.measure_one,
     "bulk": enqueueing.measure_bulk,
     "snapshot": pressing.measure,

@@ -12,7 +12,7 @@ import jobq
 from jobq.handlers import Args
 from jobq_cli.bench import machine, probe, statements
 from jobq_cli.bench.app import noop
-from jobq_cli.bench.bench import Bench, vacuum, wait_until
+from jobq_cli.bench.bench import Bench, run, vacuum, wait_until
 from jobq_cli.bench.fleet import APP, Fleet, working
 from jobq_cli.failures import Failed
 
@@ -45,10 +45,16 @@ def drain(bench: Bench, engine: sa.Engine, rows: Sequence[Args[...]], *, number:
     return found
 
 
-def maintained(bench: Bench, engine: sa.Engine) -> None:
-    """Have a worker sum up what is said to have ended: a fleet at work does it minute by minute."""
+def fill(engine: sa.Engine, probe_path: str, *, finished: int, future: int) -> None:
+    """Jobs that are said to have ended, summed up as a fleet at work does it minute by minute; and scheduled ones."""
+    run(engine, statements.add_finished(), n=finished)
+    run(engine, statements.add_future(), n=future)
+    _sum_up(engine, probe_path)
+
+
+def _sum_up(engine: sa.Engine, probe_path: str) -> None:
     with (
-        working(engine, bench.probe, concurrency=1) as fleet,
+        working(engine, probe_path, concurrency=1) as fleet,
         engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
     ):
         _wait(fleet, lambda: bool(connection.execute(statements.is_summed_up()).scalar_one()))

@@ -1,4 +1,4 @@
-"""Worker processes: `jobq run`, as anybody runs it, with its log in a file."""
+"""Worker processes: `jobq run`, as anybody runs it, with its metrics on a port and its log in a file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import IO
 
 import sqlalchemy as sa
@@ -51,6 +52,16 @@ class Fleet:
         return os.pread(self.log.fileno(), size, 0)
 
 
+@cache
+def has_metrics() -> bool:
+    """Whether workers count for a scraper: not where the extra for that is missing."""
+    try:
+        import prometheus_client  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
 @contextmanager
 def working(
     engine: sa.Engine, probe: str, *, number: int = 1, concurrency: int, app: str = APP, options: tuple[str, ...] = ()
@@ -58,7 +69,8 @@ def working(
     """So many processes, which end with the context."""
     url = engine.url.render_as_string(hide_password=False)
     environment = {**os.environ, "JOBQ_DATABASE_URL": url, VARIABLE: probe}
-    flags = ["--isolated", f"--concurrency={concurrency}", *options]
+    metrics = ["--metrics-port=0"] if has_metrics() else []  # 0: a free one
+    flags = ["--isolated", f"--concurrency={concurrency}", *metrics, *options]
     command = [sys.executable, "-P", "-m", "jobq", "run", app, *flags]
     with tempfile.TemporaryFile() as log:
         # Their stdin is a pipe from here: they see its end, and stop, also when this process is killed.

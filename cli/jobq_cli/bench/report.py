@@ -13,12 +13,17 @@ from typing import Any
 from jobq_cli.bench import figures, machine, statements
 from jobq_cli.bench.bench import Bench
 from jobq_cli.bench.figures import Compared, Figure
+from jobq_cli.bench.fleet import has_metrics
 from jobq_cli.bench.scratch import SETTINGS
 from jobq_cli.output import Column, print_table
 from jobq_cli.text import printable
 
 PACKAGES = ("jobq", "SQLAlchemy", "psycopg", "anyio")
 LARGE = 1_000  # from here on without a fraction
+METRICS = {
+    True: "every worker counted for its metrics port",
+    False: "the workers had no metrics port: that needs jobq[prometheus]",
+}
 
 
 def conditions(bench: Bench) -> dict[str, Any]:
@@ -32,6 +37,7 @@ def conditions(bench: Bench) -> dict[str, Any]:
         "versions": {name: version(name) for name in PACKAGES},
         "sizes": asdict(bench.sizes),
         "log_lines": bench.log_lines,
+        "metrics": has_metrics(),
     }
 
 
@@ -65,6 +71,7 @@ def _words(about: Mapping[str, Any]) -> list[str]:
         versions,
         f"{rounds}; {sizes['concurrency']} jobs at a time; the workers wrote"
         f" {about['log_lines']} lines of log while they drained",
+        METRICS[about["metrics"]],
     ]
 
 

@@ -80,6 +80,18 @@ def open_among() -> sa.Executable:
 
 
 @cache
+def open_jobs() -> sa.Executable:
+    """How many jobs have not ended."""
+    return sa.select(sa.func.count()).select_from(jobs)
+
+
+@cache
+def claimed_jobs() -> sa.Executable:
+    """How many jobs workers have, begun or not."""
+    return sa.select(sa.func.count()).select_from(jobs).where(jobs.c.worker_id.is_not(None))
+
+
+@cache
 def queues_of() -> sa.Executable:
     """The queues that have open jobs."""
     return sa.select(jobs.c.queue).distinct()

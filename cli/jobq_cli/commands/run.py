@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import redirect_stderr
+from importlib.util import find_spec
 from io import StringIO
 from typing import Annotated, Any, TypeAlias
 
@@ -12,7 +13,7 @@ import typer
 from jobq import App, Worker, urls
 from jobq.worker.options import WorkerOptions, specs
 from jobq_cli.connect import Target, target
-from jobq_cli.failures import say
+from jobq_cli.failures import Failed, say
 from jobq_cli.load import load_app
 from jobq_cli.logs import LogForm, set_up
 from jobq_cli.options import AsJson, DatabaseUrl
@@ -78,6 +79,8 @@ def run(
 
 
 def _run(settings: Settings, database_url: str | None) -> int:
+    if settings["uvloop"] and find_spec("uvloop") is None:
+        raise Failed("--uvloop needs the package uvloop: pip install 'jobq[uvloop]' (there is none for Windows)")
     set_up(settings["log"], settings["log_level"])
     for doubt in settings.doubts:
         logger.warning("%s", doubt)
@@ -88,7 +91,8 @@ def _run(settings: Settings, database_url: str | None) -> int:
     health, metrics = (Address(settings[f"{page}_host"], settings[f"{page}_port"]) for page in ("health", "metrics"))
     ports = ports_of(worker, chosen, health, metrics)
     _say_start(worker, app, settings, chosen)
-    return run_process(worker, chosen, set(settings["queues"] or []) - _declared(app), ports)
+    doubtful = set(settings["queues"] or []) - _declared(app)
+    return run_process(worker, chosen, doubtful, ports, uvloop=settings["uvloop"])
 
 
 def _target(database_url: str | None, log: LogForm) -> Target:

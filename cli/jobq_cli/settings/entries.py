@@ -7,7 +7,7 @@ from functools import cache
 from typing import Annotated, Any
 
 from jobq.worker.options import Spec, WorkerOptions, specs
-from jobq.worker.rules import DatabaseUrl, Text, Whole
+from jobq.worker.rules import DatabaseUrl, Flag, Text, Whole
 from jobq_cli.logs import Level, LogForm
 from jobq_cli.settings.rules import Choice, Place
 
@@ -46,6 +46,7 @@ class ProcessOptions:
     metrics_host: Annotated[
         str, Spec(Text(), "Where --metrics-port listens; 0.0.0.0: everywhere.", metavar="ADDRESS")
     ] = LOCAL
+    uvloop: Annotated[bool, Spec(Flag(), "Run on uvloop's event loop, with the extra uvloop.")] = False
     log: Annotated[LogForm, Spec(Choice(LogForm), "The form of the log, on stderr.")] = LogForm.TEXT
     log_level: Annotated[Level, Spec(Choice(Level), "Log from this level on.")] = Level.INFO
 

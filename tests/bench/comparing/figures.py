@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 Line: TypeAlias = dict[str, Any]
 JOBQ = "jobq"
-WORDS = frozenset({"queue", "measure", "round", "failed"})
+NO_FIGURES = frozenset({"queue", "measure", "round", "failed", "log_lines"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,11 @@ TARGETS = [
 ]
 
 
+def infos_of(lines: Iterable[Line]) -> dict[str, Line]:
+    """What each queue says of itself."""
+    return {line["queue"]: line for line in lines if line["measure"] == "info"}
+
+
 def medians(lines: Iterable[Line]) -> dict[tuple[str, str], dict[str, float]]:
     """Of each queue and measure; those that failed in every round are not there."""
     rounds: dict[tuple[str, str], list[Line]] = {}
@@ -49,7 +54,7 @@ def medians(lines: Iterable[Line]) -> dict[tuple[str, str], dict[str, float]]:
         if "round" in line and "failed" not in line:
             rounds.setdefault((line["queue"], line["measure"]), []).append(line)
     return {
-        key: {name: median(line[name] for line in found) for name in found[0] if name not in WORDS}
+        key: {name: median(line[name] for line in found) for name in found[0] if name not in NO_FIGURES}
         for key, found in rounds.items()
     }
 

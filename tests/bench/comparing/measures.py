@@ -62,12 +62,12 @@ def enqueue_many(bench: Bench, queue: Queue, _info: dict[str, Any]) -> Result:
     return _rate(number, queue.call("enqueue_many", jobs=number)["seconds"])
 
 
-def drain_by(workers: int) -> Callable[[Bench, Queue, dict[str, Any]], Result]:
+def drain_by(processes: int) -> Callable[[Bench, Queue, dict[str, Any]], Result]:
     """A backlog, drained by so many processes."""
 
     def drain_some(bench: Bench, queue: Queue, info: dict[str, Any]) -> Result:
         queue.call("enqueue_many", jobs=bench.sizes.drain)
-        return _drain(bench, queue, info, bench.sizes.drain, workers)
+        return _drain(bench, queue, info, bench.sizes.drain, processes)
 
     return drain_some
 
@@ -96,38 +96,42 @@ def latency(bench: Bench, queue: Queue, _info: dict[str, Any]) -> Result:
     """From the commit of an enqueue to the handler's start, in an idle worker."""
     sizes = bench.sizes
     probe.clear(queue.probe)
-    with queue.working(1):
+    with queue.working(1) as workers:
         time.sleep(sizes.settle)
         queue.call("paced", jobs=sizes.paced, interval=sizes.interval)
         until = time.monotonic() + 10
         while probe.read(queue.probe).number < sizes.paced and time.monotonic() < until:
             time.sleep(0.05)
         waits = sorted(times.started - times.committed for times in probe.read_times(queue.probe, sizes.paced))
+        written = workers.lines
     if not waits:
         raise StepFailed(f"{queue.name}: no job of {sizes.paced} was picked up")
     return {
         "jobs": len(waits),
         "p50_ms": waits[len(waits) // 2] * 1e3,
         "p99_ms": waits[min(len(waits) - 1, int(len(waits) * 0.99))] * 1e3,
+        "log_lines": written,
     }
 
 
-def _drain(bench: Bench, queue: Queue, info: dict[str, Any], number: int, workers: int) -> Result:
+def _drain(bench: Bench, queue: Queue, info: dict[str, Any], number: int, processes: int) -> Result:
     before = bench.done(info)
     probe.clear(queue.probe)
     bench.connection.execute("CHECKPOINT")
-    with queue.working(workers) as pids:
+    with queue.working(processes) as workers:
         until = time.monotonic() + DRAIN_SECONDS
         _await(lambda: probe.read(queue.probe).number > 0, until, 0.002)
-        used = _used(bench, pids)
+        used = _used(bench, workers.pids)
         counted = probe.read(queue.probe).number
         _await(lambda: probe.read(queue.probe).number >= number, until, 0.01)
         _await(lambda: bench.done(info) - before >= number, until, 0.02)
-        ended, used_then = time.monotonic(), _used(bench, pids)
+        ended, used_then = time.monotonic(), _used(bench, workers.pids)
+        written = workers.lines
     hits, done = probe.read(queue.probe), bench.done(info) - before
     if done < number:
         raise StepFailed(f"{queue.name}: {done} of {number} jobs were done after {DRAIN_SECONDS:.0f} s")
-    return {**_rate(number, ended - hits.first), **_costs(used, used_then, number - counted)}
+    rate, costs = _rate(number, ended - hits.first), _costs(used, used_then, number - counted)
+    return {**rate, **costs, "log_lines": written}
 
 
 def _used(bench: Bench, workers: list[int]) -> tuple[float, float]:

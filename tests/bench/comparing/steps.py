@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from jobq_cli.bench import probe
 
@@ -24,6 +24,20 @@ STOP_SECONDS = 15.0
 
 class StepFailed(Exception):
     """A queue could not do what it was asked for; its last words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Worker processes that run, and what they write to stdout and stderr."""
+
+    pids: list[int]
+    log: IO[bytes]
+
+    @property
+    def lines(self) -> int:
+        """How many they have written so far."""
+        size = os.fstat(self.log.fileno()).st_size
+        return os.pread(self.log.fileno(), size, 0).count(b"\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +66,8 @@ class Queue:
         return found
 
     @contextmanager
-    def working(self, number: int) -> Iterator[list[int]]:
-        """So many worker processes; their process ids. They are stopped at the end."""
+    def working(self, number: int) -> Iterator[Workers]:
+        """So many worker processes. They are stopped at the end."""
         command = self._command("worker", {})
         with tempfile.TemporaryFile() as log:
             environment = {**self._environment(), "BENCH_WORKERS": str(number)}
@@ -62,7 +76,7 @@ class Queue:
                 for _ in range(number)
             ]
             try:
-                yield [worker.pid for worker in workers]
+                yield Workers([worker.pid for worker in workers], log)
             finally:
                 _stop(workers)
 

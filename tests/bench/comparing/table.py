@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from comparing.figures import TARGETS, Line, medians, reached
+from comparing.figures import TARGETS, Line, infos_of, medians, reached
 
 LARGE = 1_000  # from here on without a fraction
 ROWS = {
@@ -22,7 +22,7 @@ ROWS = {
 
 def report(lines: Sequence[Line], about: dict[str, str], sizes: Any, rounds: int) -> str:
     """Figures, ratios beside what they have to be, and all that they depend on."""
-    infos = {line["queue"]: line for line in lines if line["measure"] == "info"}
+    infos = infos_of(lines)
     parts = [_head(about, sizes, rounds), *_figures(lines, infos), "", *_ratios(lines), "", *_settings(infos)]
     parts += _failures(lines)
     return "\n".join(parts) + "\n"
@@ -50,12 +50,18 @@ def _figures(lines: Sequence[Line], infos: dict[str, Line]) -> Iterator[str]:
     costs = [found.get((name, "drain1"), {}) for name in queues]
     if any("worker_cpu" in cost for cost in costs):
         yield "| CPU for 10 000 jobs, worker / server, s | " + " | ".join(_cost(cost) for cost in costs) + " |"
+    written = [str(_log_lines(lines, name)) for name in queues]
+    yield "| lines of log that the workers wrote, all rounds | " + " | ".join(written) + " |"
 
 
 def _cell(found: dict[str, float] | None, key: str) -> str:
     if found is None:
         return ""
     return f"{found['p50_ms']:.1f} / {found['p99_ms']:.1f}" if key == "p50_ms" else thousands(found[key])
+
+
+def _log_lines(lines: Sequence[Line], queue: str) -> int:
+    return sum(line.get("log_lines", 0) for line in lines if line["queue"] == queue)
 
 
 def _cost(found: dict[str, float]) -> str:
@@ -75,7 +81,7 @@ def _ratios(lines: Sequence[Line]) -> Iterator[str]:
 
 def _settings(infos: dict[str, Line]) -> Iterator[str]:
     for name, info in infos.items():
-        yield f"- **{name}** ({info['package']} {info['version']}): {info['settings']}"
+        yield f"- **{name}** ({info['package']} {info['version']}, {info['loop']}): {info['settings']}"
 
 
 def _failures(lines: Sequence[Line]) -> list[str]:

@@ -1,6 +1,6 @@
 """What every peer shares: its steps, each of which is run as a process of its own in the peer's environment.
 
-    peer_x.py info                          JSON: package, version, settings, done_sql
+    peer_x.py info                          JSON: package, version, settings, loop, at_once, done_sql
     peer_x.py setup                         an empty schema
     peer_x.py enqueue_one --jobs N          JSON: seconds, of single enqueues in transactions of their own
     peer_x.py enqueue_many --jobs N         JSON: seconds, of the bulk call
@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from probe import Probe, now
 
-__all__ = ["PROBE", "Peer", "apace", "main", "now", "pace"]
+__all__ = ["PROBE", "Peer", "apace", "has_uvloop", "main", "now", "pace"]
 
 R = TypeVar("R")
 PROBE = Probe()
@@ -36,10 +36,12 @@ class Peer:
     package = ""  # on PyPI
     done_sql = ""  # counts the jobs that are durably finished
     settings = ""  # what was tuned, in words
+    at_once = ""  # how many jobs a process runs or takes at a time, in words
 
     def __init__(self) -> None:
         self.dsn = os.environ["BENCH_DSN"]
         self.workers = int(os.environ.get("BENCH_WORKERS", "1"))
+        self.loop = "uvloop" if has_uvloop() else "asyncio"
 
     def setup(self) -> None: ...
     def enqueue_one(self, n: int) -> float: ...
@@ -50,10 +52,10 @@ class Peer:
 
     def run_async(self, coroutine: Coroutine[Any, Any, R]) -> R:
         """In uvloop, where it is installed."""
-        try:
-            import uvloop
-        except ImportError:
+        if not has_uvloop():
             return asyncio.run(coroutine)
+        import uvloop
+
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(coroutine)
 
@@ -72,6 +74,14 @@ class Peer:
             for (name,) in names:
                 connection.execute(f'DROP SCHEMA "{name}" CASCADE')
             connection.execute("CREATE SCHEMA public")
+
+
+def has_uvloop() -> bool:
+    try:
+        import uvloop  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def pace(n: int, interval: float) -> Iterator[int]:
@@ -101,8 +111,8 @@ def main(peer_class: type[Peer]) -> None:
     asked = parser.parse_args()
     peer = peer_class()
     if asked.step == "info":
-        about = {"package": peer.package, "version": version(peer.package), "settings": peer.settings}
-        print(json.dumps({**about, "done_sql": peer.done_sql}))
+        about = {name: getattr(peer, name) for name in ("package", "settings", "loop", "at_once", "done_sql")}
+        print(json.dumps({**about, "version": version(peer.package)}))
     elif asked.step in ("enqueue_one", "enqueue_many"):
         print(json.dumps({"seconds": getattr(peer, asked.step)(asked.jobs)}))
     elif asked.step == "paced":

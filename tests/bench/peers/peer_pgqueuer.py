@@ -13,6 +13,7 @@ class PgQueuerPeer(Peer):
         super().__init__()
         self.batch = int(os.environ.get("BENCH_BATCH", "100"))
         self.managers = int(os.environ.get("BENCH_MANAGERS", "2"))
+        self.at_once = f"{self.managers} managers, batches of {self.batch}"
         self.settings = (
             f"asyncpg, batch_size {self.batch}, {self.managers} managers (one "
             "connection each) per process, durability 'durable', autovacuum settings "

@@ -13,6 +13,7 @@ class Procrastinate(Peer):
     def __init__(self):
         super().__init__()
         self.concurrency = int(os.environ.get("BENCH_CONCURRENCY", "20"))
+        self.at_once = f"{self.concurrency} at a time"
         self.settings = (
             f"PsycopgConnector pool {self.concurrency + 5}, worker concurrency "
             f"{self.concurrency}, listen_notify on; bulk: batch_defer_async of 1000"

@@ -52,6 +52,7 @@ class Proto(Raw):
         self.batch = int(os.environ.get("BENCH_BATCH", "500"))
         self.limit = os.environ.get("BENCH_TIMELIMIT", "scope")
         self.fence = os.environ.get("BENCH_FENCE", "any")
+        self.at_once = f"{self.slots} at a time"
         self.settings = (
             f"seed's table, {self.slots} slots, look-ahead {self.batch}, time limit: "
             f"{self.limit}, a context per job, fenced completion ({self.fence}); bulk: COPY"

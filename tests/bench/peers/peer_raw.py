@@ -38,6 +38,7 @@ class Raw(Peer):
     def __init__(self):
         super().__init__()
         self.batch = int(os.environ.get("BENCH_BATCH", "500"))
+        self.at_once = f"batches of {self.batch}"
         self.settings = (
             f"seed's table, batch {self.batch}, claim and completion connections, the next "
             "claim in flight while a batch runs, a task per job; bulk: COPY"

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 
 import jobq
 from jobq.handlers import Args
-from jobq_cli.bench import machine, statements
+from jobq_cli.bench import machine
 from jobq_cli.bench.app import noop, plain
-from jobq_cli.bench.bench import Bench, run
-from jobq_cli.bench.drains import Drain, drain, maintained, numbered
+from jobq_cli.bench.bench import Bench
+from jobq_cli.bench.drains import Drain, drain, fill, numbered
 from jobq_cli.bench.figures import Figure, ratio
 from jobq_cli.bench.mixed import PACED, PRIORITIES, QUEUES
 
@@ -78,9 +78,7 @@ def _beside(bench: Bench, each: Circumstance, round_: int, filled: sa.Engine | N
 def _filled(bench: Bench) -> Iterator[sa.Engine]:
     with bench.database() as engine:
         bench.tell("history: filling the tables")
-        run(engine, statements.add_finished(), n=bench.sizes.finished)
-        run(engine, statements.add_future(), n=bench.sizes.future)
-        maintained(bench, engine)
+        fill(engine, bench.probe, finished=bench.sizes.finished, future=bench.sizes.future)
         yield engine
 
 

@@ -1,4 +1,4 @@
-"""How soon a job starts: in an idle worker, and before others that wait."""
+"""How soon a job starts in an idle worker."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from sqlalchemy.orm import Session
 import jobq
 from jobq.options import Priority
 from jobq_cli.bench import probe
-from jobq_cli.bench.app import noop, slow
+from jobq_cli.bench.app import noop
 from jobq_cli.bench.bench import Bench, percentile, wait_until
 from jobq_cli.bench.figures import Figure
 from jobq_cli.bench.fleet import Fleet, working
 from jobq_cli.failures import Failed
 
 BEGIN_SECONDS = 60.0
-URGENT_CONCURRENCY = 10
 
 
-def measure_latency(bench: Bench) -> Iterator[Figure]:
+def measure(bench: Bench) -> Iterator[Figure]:
     """From the commit of an enqueue to the handler's start."""
     p50, p99 = [], []
     for round_ in bench.rounds():
@@ -33,28 +32,11 @@ def measure_latency(bench: Bench) -> Iterator[Figure]:
     yield Figure("latency", "commit to start, p99", tuple(p99), "ms", 8.0, 4.0, False)
 
 
-def measure_urgent(bench: Bench) -> Iterator[Figure]:
-    """A job of priority 0 is enqueued while slow ones fill the worker and wait in line: in durations of a slow one."""
-    bench.tell("urgent")
-    sizes, waits = bench.sizes, []
-    with bench.database() as engine:
-        probe.clear(bench.probe)
-        with working(engine, bench.probe, concurrency=URGENT_CONCURRENCY) as fleet:
-            first(bench, engine, fleet)
-            for index in range(sizes.urgent):
-                _fill(engine, sizes.slow_jobs, sizes.slow_seconds)
-                time.sleep(sizes.slow_seconds * (1.5 + index / sizes.urgent))  # at another moment of theirs each time
-                waits.append(_urgent(bench, engine, fleet, index) / sizes.slow_seconds)
-                _await(fleet, lambda: _open(engine) == 0, sizes.slow_jobs * sizes.slow_seconds + BEGIN_SECONDS)
-    words = "longest wait / a slow job"
-    yield Figure("urgent", words, (max(waits),), "x", 1.1, 1.05, False)
-
-
 def first(bench: Bench, engine: sa.Engine, fleet: Fleet) -> None:
     """Let a job run, so that the worker has begun its work; its hit is forgotten."""
     before = probe.read(bench.probe).number
     enqueue(engine, -1)
-    _await(fleet, lambda: probe.read(bench.probe).number > before, BEGIN_SECONDS)
+    await_in(fleet, lambda: probe.read(bench.probe).number > before)
 
 
 def enqueue(engine: sa.Engine, index: int, *, priority: Priority = 1) -> tuple[float, float]:
@@ -76,28 +58,13 @@ def _waits(bench: Bench) -> list[float]:
             for index in range(sizes.paced):
                 own.sent(index, *enqueue(engine, index))
                 time.sleep(sizes.interval)
-            _await(fleet, lambda: probe.read(bench.probe).number > sizes.paced, BEGIN_SECONDS)
+            await_in(fleet, lambda: probe.read(bench.probe).number > sizes.paced)
     return [times.started - times.committed for times in probe.read_times(bench.probe, sizes.paced)]
 
 
-def _fill(engine: sa.Engine, number: int, seconds: float) -> None:
-    with engine.begin() as connection:
-        jobq.enqueue_many(connection, slow, [slow.args(seconds)] * number)
+def await_in(fleet: Fleet, holds: Callable[[], bool], seconds: float = BEGIN_SECONDS) -> None:
+    """Until it holds. Raises: Failed."""
 
-
-def _urgent(bench: Bench, engine: sa.Engine, fleet: Fleet, index: int) -> float:
-    before = probe.read(bench.probe).number
-    _, committed = enqueue(engine, index, priority=0)
-    _await(fleet, lambda: probe.read(bench.probe).number > before, BEGIN_SECONDS)
-    return probe.read(bench.probe).last - committed
-
-
-def _open(engine: sa.Engine) -> int:
-    with engine.connect() as connection:
-        return connection.execute(sa.select(sa.func.count()).select_from(jobq.tables.jobs)).scalar_one()
-
-
-def _await(fleet: Fleet, holds: Callable[[], bool], seconds: float) -> None:
     def looks() -> bool:
         fleet.check()
         return holds()
