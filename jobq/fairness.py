@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import count
 from math import floor
+from operator import attrgetter
 
 from jobq.model import Claimed
+
+FLOOD = 1.5  # times its share of a claim, and so many jobs besides: fewer take no time that matters
+FLOOD_JOBS = 50
+_QUEUE_OF = attrgetter("queue")
 
 
 def shuffled(weights: Mapping[str, int], source: random.Random) -> list[str]:
@@ -42,10 +47,20 @@ def allot(room: int, weights: Mapping[str, int], source: random.Random) -> dict[
 
 
 def in_turns(jobs: Sequence[Claimed], weights: Mapping[str, int]) -> Sequence[Claimed]:
-    """By priority, and in each the queues by turns as their weights say; the jobs of a lane stay in their order."""
-    if len({job.queue for job in jobs}) < 2:
+    """The order for claimed jobs to start in, where one queue has far more of them than its weight says: by priority,
+    and in each the queues by turns. Else as they are. The jobs of a lane stay in their order."""
+    numbers = Counter(map(_QUEUE_OF, jobs))
+    if not _is_flooded(numbers, weights):
         return jobs
     places: defaultdict[tuple[str, int], count[int]] = defaultdict(lambda: count(1))
     return sorted(
         jobs, key=lambda job: (job.priority, next(places[job.queue, job.priority]) / weights.get(job.queue, 1))
     )
+
+
+def _is_flooded(numbers: Mapping[str, int], weights: Mapping[str, int]) -> bool:
+    """Whether a queue has more than its share, and others are there."""
+    if len(numbers) < 2:
+        return False
+    share = sum(numbers.values()) / sum(weights.get(queue, 1) for queue in numbers)
+    return any(n > FLOOD * share * weights.get(queue, 1) + FLOOD_JOBS for queue, n in numbers.items())

@@ -17,6 +17,7 @@ from jobq.worker.joblog import JobLog
 from jobq.worker.stats import Counters
 
 logger = logging.getLogger("jobq.worker")
+NONE = timedelta(0)
 
 
 class RecordedEnds:
@@ -60,8 +61,9 @@ class RecordedEnds:
             self._log.ended(held, word_of(held.outcome), held.outcome)
         self.on_recorded(ids)
         if self.on_end:
+            now = monotonic()
             for held in group:
-                tell(self.on_end, _end_of(held, word_of(held.outcome)))
+                tell(self.on_end, _end_of(held, word_of(held.outcome), now))
 
     def _ended(self, entry: Entry, word: str, outcome: str | None) -> None:
         self._counters.count(word)
@@ -69,7 +71,7 @@ class RecordedEnds:
         if entry.ending.state is not State.PENDING:
             self.on_recorded([entry.held.job.id])
         if self.on_end:
-            tell(self.on_end, _end_of(entry.held, word))
+            tell(self.on_end, _end_of(entry.held, word, monotonic()))
 
     def _refused(self, held: Held) -> None:
         self._counters.refused += 1
@@ -81,6 +83,6 @@ class RecordedEnds:
         )
 
 
-def _end_of(held: Held, word: str) -> JobEnd:
-    wait = max(held.job.waited, timedelta(0))
-    return JobEnd(held.job.queue, held.job.kind, word, wait, timedelta(seconds=monotonic() - held.started))
+def _end_of(held: Held, word: str, now: float) -> JobEnd:
+    job = held.job
+    return JobEnd(job.queue, job.kind, word, max(job.waited, NONE), timedelta(0, now - held.started))

@@ -66,6 +66,7 @@ LANES = st.tuples(st.sampled_from("abc"), st.integers(0, 3))
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(LANES, max_size=60))
 def test_f22_in_turns_no_job_is_lost_and_each_lane_keeps_its_order(lanes: list[tuple[str, int]]) -> None:
+    lanes += [("flood", 1)] * 300
     jobs = [claimed(id_, queue=queue, priority=priority) for id_, (queue, priority) in enumerate(lanes, 1)]
     jobs.sort(key=lambda job: job.priority)  # as a claim gives them
 
@@ -76,6 +77,13 @@ def test_f22_in_turns_no_job_is_lost_and_each_lane_keeps_its_order(lanes: list[t
     for lane in set(lanes):
         ids = [job.id for job in order if (job.queue, job.priority) == lane]
         assert ids == sorted(ids)
+
+
+def test_f22_jobs_whose_queues_have_about_their_shares_start_as_they_were_claimed() -> None:
+    jobs = [claimed(id_, queue="abbb"[id_ % 4]) for id_ in range(1, 41)]
+
+    assert in_turns(jobs, {"a": 1, "b": 3}) is jobs
+    assert in_turns(jobs[::4], {"a": 1}) == jobs[::4]
 
 
 def test_f22_queues_take_turns_by_weight_whatever_was_there_first() -> None:
