@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from board import Board
+from fleet import wait_out
 from lengths import length
 from lines import Fate
 from network import Network, network_to
@@ -29,6 +30,15 @@ def cuts(network: Network) -> Iterator[None]:
     assert network.cut()
     yield
     network.cut()
+
+
+@contextmanager
+def many_cuts(network: Network) -> Iterator[None]:
+    """One after the other: some meet a statement on its way, or a connection that is being made."""
+    for _ in range(40):
+        network.cut()
+        wait_out(0.1)
+    yield
 
 
 def two_seconds_of_latency(network: Network) -> AbstractContextManager[None]:
@@ -75,7 +85,8 @@ def test_the_same_workers_go_on_in_any_weather(siege: Siege, network: Network) -
 
 
 @pytest.mark.parametrize(
-    ("seed", "weather"), [("gives_up", cuts), ("is_impatient", two_seconds_of_latency), ("is_impatient", slow_drip)]
+    ("seed", "weather"),
+    [("gives_up", many_cuts), ("is_impatient", two_seconds_of_latency), ("is_impatient", slow_drip)],
 )
 def test_the_weather_finds_a_worker_that(seed: str, weather: Weather, siege: Siege, network: Network) -> None:
     siege.begin(1, seed=seed)
