@@ -228,7 +228,7 @@ def test_the_text_log_says_what_is_served_and_escapes_control_characters(
     process.signal(SIGTERM)
 
     assert process.end() == 0
-    assert "kinds job.broken, job.long, job.quick, job.stubborn, job.thread; 3 at a time; postgresql" in start
+    assert "kinds job.broken, job.long, job.loop, job.quick, job.stubborn, job.thread; 3 at a time; postgresql" in start
     assert str(sa.make_url(database_url).password) not in "".join(process.lines)
     assert all(line.isprintable() for line in process.lines)
 
