@@ -10,7 +10,7 @@ Where the function runs in another process, `order_of` makes a text of the attem
 
 from __future__ import annotations
 
-from jobq.executors.base import Attempt, Bounded, Call, Executor, Starts
+from jobq.executors.base import Attempt, Begins, Bounded, Call, Executor, Starts
 from jobq.executors.coroutine import CoroutineExecutor
 from jobq.executors.elsewhere import end_of, order_of, perform
 from jobq.executors.process.place import Place
@@ -20,6 +20,7 @@ from jobq.verdict import Ended
 
 __all__ = [
     "Attempt",
+    "Begins",
     "Bounded",
     "Call",
     "CoroutineExecutor",

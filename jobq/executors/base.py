@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, ExitStack
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -82,6 +83,19 @@ class Executor(Protocol):
 
     async def close(self) -> None:
         """Release what the executor holds; nothing is running any more, but for what was left behind."""
+        ...
+
+
+@runtime_checkable
+class Begins(Protocol):
+    """An executor whose calls need no asyncio task: a worker asks it to begin one, and has it `run` what it cannot."""
+
+    def begin(self, call: Call) -> asyncio.Future[Ended] | None:
+        """Begin the call here and now, in the event loop's thread. None: it would have to wait, `run` it.
+
+        Of the future the same holds as of the task that awaits `run`: when it is cancelled the function is stopped as
+        well as that can be done, and within a second the future is cancelled.
+        """
         ...
 
 

@@ -19,6 +19,7 @@ class ThreadLimits:
         self.most = most
         self._queues = queues if queues is not None else {}
         self._taken: Counter[str] = Counter()
+        self._total = 0
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
 
     @property
@@ -35,11 +36,12 @@ class ThreadLimits:
         """Take a thread, if there is one for this queue."""
         if self._queues or self.most is not None:  # else there is nothing to compare with
             limit = self.of(queue)
-            if (self.most is not None and self._taken.total() >= self.most) or (
+            if (self.most is not None and self._total >= self.most) or (
                 limit is not None and self._taken[queue] >= limit
             ):
                 return False
         self._taken[queue] += 1
+        self._total += 1
         return True
 
     async def wait(self, queue: str) -> None:
@@ -58,6 +60,7 @@ class ThreadLimits:
     def give_back(self, queue: str) -> None:
         """A thread has ended what it did: the next one who may have it gets it."""
         self._taken[queue] -= 1
+        self._total -= 1
         if not self._waiting:
             return
         for waiting in list(self._waiting):

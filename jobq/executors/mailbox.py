@@ -5,23 +5,55 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from jobq.context import CurrentJob
 from jobq.executors.base import Call
+from jobq.executors.patience import AwakeTimer
 from jobq.model import Claimed
 from jobq.verdict import Ended
 
+PATIENCE_SECONDS = 0.5  # what a function that looks at `current().cancelled` has to end once it is told to
 
-class Work:
-    """A call on its way through a thread and back to the loop."""
 
-    __slots__ = ("call", "future", "job", "mailbox")
+class Work(asyncio.Future[Ended]):
+    """A call on its way through a thread and back to the loop.
 
-    def __init__(self, call: Call, job: Claimed | CurrentJob, mailbox: Mailbox) -> None:
+    One that is cancelled waits for its function first, and is left behind when that does not end. Whatever it returns
+    then does not count: one that was told to stop may have left its work half done.
+    """
+
+    __slots__ = ("_leave_behind", "_patience", "call", "job", "mailbox")
+
+    def __init__(
+        self, call: Call, job: Claimed | CurrentJob, mailbox: Mailbox, leave_behind: Callable[[Work], None]
+    ) -> None:
+        super().__init__(loop=mailbox.loop)
         self.call = call
         self.job = job
         self.mailbox = mailbox
-        self.future: asyncio.Future[Ended] = mailbox.loop.create_future()
+        self._leave_behind = leave_behind
+        self._patience: AwakeTimer | None = None
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """Whether it is going to be cancelled."""
+        if self.done():
+            return False
+        if self._patience is None:
+            self._patience = AwakeTimer(PATIENCE_SECONDS, self._give_up, msg)
+        return True
+
+    def end(self, ended: Ended) -> None:
+        """Its function has ended."""
+        if self._patience is not None:
+            self._patience.cancel()
+            super().cancel()
+        elif not self.done():
+            self.set_result(ended)
+
+    def _give_up(self, msg: Any | None) -> None:
+        self._leave_behind(self)
+        super().cancel(msg)
 
 
 class Mailbox:

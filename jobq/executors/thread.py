@@ -8,21 +8,20 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, final
 
-from jobq.context import enter
+from jobq.context import CurrentJob, enter
 from jobq.executors.base import Call, enter_all
 from jobq.executors.limits import ThreadLimits
 from jobq.executors.mailbox import Mailbox, Work
-from jobq.executors.patience import awake_timeout
 from jobq.executors.sessions import leave_none_open, note_sessions, watch_sessions
+from jobq.model import Claimed
 from jobq.verdict import Ended, check_value
 
-PATIENCE_SECONDS = 0.5  # what a function that looks at `current().cancelled` has to end once it is told to
 
-
+@final
 class ThreadExecutor:
     """Runs functions in daemon threads, as many as there are calls at a time (the worker's concurrency bounds them, and
     `limits`; a call that has to wait for a thread has not begun, and its timeout does not count).
@@ -50,36 +49,21 @@ class ThreadExecutor:
         """Each with its queue."""
         return self._left_behind
 
+    def begin(self, call: Call) -> Work | None:
+        """See jobq.executors.base.Begins."""
+        job = call.job
+        return self._submit(call, job) if self.limits.take(job.queue) else None
+
     async def run(self, call: Call) -> Ended:
         job = call.job
         if not self.limits.take(job.queue):
             await self._wait(call, job.queue)
-        work = Work(call, job, self._mailbox_of(asyncio.get_running_loop()))
-        try:
-            self._submit(work)
-        except BaseException:
-            self.limits.give_back(job.queue)
-            raise
-        try:
-            return await work.future
-        except asyncio.CancelledError:
-            work.future = asyncio.get_running_loop().create_future()
-            await self._be_patient(work)
-            raise  # whatever it returned: one that was told to stop may have left its work half done
+        return await self._submit(call, job)
 
     async def close(self) -> None:
         for _ in range(self._threads):
             self._bell.put(False)
         self._threads = 0
-
-    async def _be_patient(self, work: Work) -> None:
-        try:
-            with suppress(TimeoutError):
-                async with awake_timeout(PATIENCE_SECONDS):
-                    await asyncio.wait([work.future])
-        finally:
-            if not work.future.done():
-                self._left_behind[work.job.id] = work.job.queue  # until it has ended, see _deliver
 
     async def _wait(self, call: Call, queue: str) -> None:
         if call.attempt is not None:
@@ -93,18 +77,28 @@ class ThreadExecutor:
             self._mailbox = Mailbox(loop, self._deliver)
         return self._mailbox
 
-    def _submit(self, work: Work) -> None:
+    def _submit(self, call: Call, job: Claimed | CurrentJob) -> Work:
+        """With a place taken, which is given back when there is no thread for it."""
+        work = Work(call, job, self._mailbox_of(asyncio.get_running_loop()), self._leave_behind)
         if self._busy >= self._threads:
-            threading.Thread(target=self._serve, name=f"jobq-handler-{self._threads + 1}", daemon=True).start()
-            self._threads += 1
+            try:
+                self._add_thread()
+            except BaseException:
+                self.limits.give_back(job.queue)
+                raise
         self._busy += 1
         self._waiting.append(work)
-        self._ring()
+        if not self._has_rung:
+            self._ring()
+        return work
+
+    def _add_thread(self) -> None:
+        threading.Thread(target=self._serve, name=f"jobq-handler-{self._threads + 1}", daemon=True).start()
+        self._threads += 1
 
     def _ring(self) -> None:
-        if not self._has_rung:
-            self._has_rung = True
-            self._bell.put(True)
+        self._has_rung = True
+        self._bell.put(True)
 
     def _serve(self) -> None:
         """A thread's life: calls, until it is to end."""
@@ -119,7 +113,7 @@ class ThreadExecutor:
             work = self._waiting.popleft()
         except IndexError:  # another thread was quicker
             return
-        if self._waiting:
+        if self._waiting and not self._has_rung:
             self._ring()
         ended = contextvars.Context().run(run_here, work.call)
         if os.getpid() != pid:
@@ -130,10 +124,13 @@ class ThreadExecutor:
         job = work.job
         self._busy -= 1
         self.limits.give_back(job.queue)
-        if not work.future.done():
-            work.future.set_result(ended)
+        work.end(ended)
         if self._left_behind and self._left_behind.pop(job.id, None) is not None:
             self.on_late_end(job.queue)
+
+    def _leave_behind(self, work: Work) -> None:
+        """Until it has ended."""
+        self._left_behind[work.job.id] = work.job.queue
 
 
 def run_here(call: Call) -> Ended:

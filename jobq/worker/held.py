@@ -51,7 +51,7 @@ class Held:
     queue: QueueSettings
     started: float
     context: Context | None = field(default=None, init=False)
-    task: asyncio.Task[None] | None = field(default=None, init=False)
+    task: asyncio.Future[Any] | None = field(default=None, init=False)
     stop: Stop | None = field(default=None, init=False)
     outcome: str | None = field(default=None, init=False)
     settled: bool = field(default=False, init=False)

@@ -19,7 +19,7 @@ class LeftBehind:
     def __init__(self, executors: Collection[Executor]) -> None:
         self.on_new: Callable[[str], None] = lambda _queue: None
         self._executors = executors
-        self._tasks: dict[int, asyncio.Task[Any]] = {}
+        self._tasks: dict[int, asyncio.Future[Any]] = {}
 
     def __contains__(self, id_: int) -> bool:
         return id_ in self._tasks or any(id_ in executor.left_behind for executor in self._executors)
@@ -29,7 +29,7 @@ class LeftBehind:
         ids = {id_ for id_, task in self._tasks.items() if not task.done()}
         return ids.union(*(executor.left_behind for executor in self._executors))
 
-    def add(self, id_: int, task: asyncio.Task[Any]) -> None:
+    def add(self, id_: int, task: asyncio.Future[Any]) -> None:
         """The task of a handler that swallowed its cancellation; here until it ends."""
         self._tasks[id_] = task
         task.add_done_callback(lambda _: self._tasks.pop(id_, None))

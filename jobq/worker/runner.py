@@ -1,4 +1,4 @@
-"""Runs claimed jobs: one asyncio task each, begun when there is a slot, settled exactly once."""
+"""Runs claimed jobs: each is started when there is a slot, and settled exactly once."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 import anyio
 
 from jobq.context import Transaction
-from jobq.executors import Call, Executor
+from jobq.executors import Executor
 from jobq.model import Claimed
 from jobq.store.ending import Fence
 from jobq.verdict import Ended
-from jobq.worker.attempt import HeldAttempt, HeldContext, Hooks
-from jobq.worker.beginning import begin
+from jobq.worker.attempt import Hooks
 from jobq.worker.groups import Room
 from jobq.worker.held import TAKEN, Held, HeldJobs, Stop
 from jobq.worker.intake import Intake
 from jobq.worker.lease import Lease
 from jobq.worker.left_behind import LeftBehind
 from jobq.worker.settler import Settler
+from jobq.worker.starter import Starter
 from jobq.worker.stopper import Stopper, cancelled
 from jobq.worker.timeouts import Timeouts
 
@@ -31,12 +31,7 @@ LONGEST_TURN = 0.001
 
 
 class Runner:
-    """So many at a time run; the others wait in the intake.
-
-    Handlers run in native tasks of their own and are cancelled once (`Task.cancel`), not in an anyio task group: its
-    scopes deliver a cancellation again and again to a handler that swallows it, 100 000 times in 1.2 s, and can never
-    be left then. Not in a few tasks that live long either: what libraries tie to a task would go from job to job.
-    """
+    """So many at a time run; the others wait in the intake."""
 
     def __init__(
         self,
@@ -54,27 +49,28 @@ class Runner:
         report: Callable[[Fence, str, str], None],
         lease: Lease,
     ) -> None:
-        self.state: Any = None  # what the application's lifespan yielded
         self.on_room: Callable[[], None] = lambda: None  # called when there is room for more jobs, if that is wanted
         self.wants_room = False
         self._intake = intake
         self._waiting = intake.waiting
         self._left_behind = left_behind
         self._rooms = rooms
-        self._executors = executors
-        self._around = tuple(around)
         self._held = held
         self._settler = settler
         self._concurrency = concurrency
-        self._lease = lease
         self._running: set[Held] = set()
         self._stopper = Stopper(left_behind, settle=self._settle, never_begins=self._never_begins)
         self._timeouts = Timeouts(self._running, self._stopper.stop)
-        self._hooks = Hooks(self._timeouts.watch, settle, open_transaction, report)
+        hooks = Hooks(self._timeouts.watch, settle, open_transaction, report)
+        self._starter = Starter(executors, around, hooks, lease, settle=self._settle, do_not_begin=self._do_not_begin)
         self._surroundings = contextvars.copy_context()
         self._has_turn = False  # one is on its way
         self._idle = anyio.Event()
         self._is_closing = False
+
+    def begin_with(self, state: Any) -> None:
+        """What the application's lifespan has yielded, for the contexts of handlers."""
+        self._starter.state = state
 
     @property
     def running(self) -> int:
@@ -135,34 +131,12 @@ class Runner:
         ends, number = monotonic() + LONGEST_TURN, 0
         while len(self._running) < self._concurrency and not self._is_closing and (held := self._waiting.take()):
             number += 1
-            self._start(held, loop)
+            self._running.add(held)
+            self._starter.start(held, loop)
             if number == MOST_A_TURN or held.started > ends:
                 self._wake()
                 break
         self._tell_room()
-
-    def _start(self, held: Held, loop: asyncio.AbstractEventLoop) -> None:
-        held.started = monotonic()
-        self._running.add(held)
-        if held.timeout is not None:
-            self._timeouts.watch(held)
-        task = begin(loop, self._attempt(held), name=f"jobq {held.job.kind} {held.job.id}")
-        if not held.settled:
-            held.task = task
-
-    async def _attempt(self, held: Held) -> None:
-        if held.task is None:  # it begins at once
-            held.task = asyncio.current_task()
-        if self._lease.has_run_out:  # where a process that was frozen wakes up, say: others may have the job
-            self._do_not_begin(held)
-            return
-        try:
-            ended = await self._executors[held.handler.executor].run(self._call_of(held))
-        except asyncio.CancelledError:
-            ended = cancelled()
-        except BaseException as error:  # args that do not fit; an executor of the user's that broke its promise
-            ended = Ended(error=error)
-        self._settle(held, ended)
 
     def _do_not_begin(self, held: Held) -> None:
         self._running.discard(held)
@@ -170,13 +144,6 @@ class Runner:
         self._tell_room()  # the lease may be good again before anybody finds it lost
         if not self._running:
             self._idle.set()
-
-    def _call_of(self, held: Held) -> Call:
-        """Raises: ArgsError."""
-        handler = held.handler
-        arguments = handler.codec.decode(held.job.args)
-        held.context = HeldContext(held, self._hooks, self.state)
-        return Call(handler.function, arguments, held.context, self._around, HeldAttempt(held, self._hooks))
 
     def _settle(self, held: Held, ended: Ended) -> None:
         """Decide a job's end, once: when its task ends, or when that has been waited for long enough."""

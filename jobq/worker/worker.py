@@ -170,7 +170,7 @@ class Worker:
             yield
             return
         async with self._setting.app.lifespan_function() as state:
-            assembly.runner.state = state
+            assembly.runner.begin_with(state)
             yield
 
     async def _serve(self, assembly: Assembly, task_status: TaskStatus[None]) -> None:

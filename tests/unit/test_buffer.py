@@ -41,8 +41,9 @@ def test_a_job_with_a_slot_of_its_queue_goes_before_others_of_its_priority() -> 
     put(buffer, 1)
     put(buffer, 2, slot=1)
     put(buffer, 3, priority=0)
+    put(buffer, 4, slot=2)
 
-    assert ids(buffer) == [3, 2, 1]
+    assert ids(buffer) == [3, 2, 4, 1]
 
 
 def test_what_is_removed_does_not_start() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from contextvars import ContextVar
 from datetime import timedelta
+from typing import Any
 
 import anyio
 import pytest
@@ -26,19 +27,23 @@ TENANT: ContextVar[str] = ContextVar("tenant", default="of the worker")
 class Scene:
     """A worker that has claimed ahead: its two slots are taken by jobs that wait at the gate, others wait for them."""
 
-    def __init__(self, bench: Bench, app: jobq.App) -> None:
+    def __init__(self, bench: Bench, app: jobq.App, where: str) -> None:
         self.bench, self.app = bench, app
         self.gate, self.began, self.number = Gate(), Effects(), 0
 
-        @app.handler("quick")
         async def quick() -> None: ...
 
-        @app.handler("slow", queue="slow")
         async def slow(name: str = "slow") -> None:
             self.began.add(name)
             await self.gate.pass_()
 
-        self.quick, self.slow = quick, slow
+        def slow_in_thread(name: str = "slow") -> None:
+            self.began.add(name)
+            self.gate.pass_in_thread()
+
+        is_async = where == "async"
+        self.quick: jobq.Kind[Any] = app.handler("quick")(quick if is_async else lambda: None)
+        self.slow: jobq.Kind[Any] = app.handler("slow", queue="slow")(slow if is_async else slow_in_thread)
 
     def fill(self, number: int = 50) -> None:
         """First the quick ones, then the slow ones, which come into the same look-ahead."""
@@ -59,9 +64,10 @@ class Scene:
         return len(self.bench.execute(sa.select(jobs.c.id).where(jobs.c.worker_id.is_not(None))))
 
 
-@pytest.fixture
-def scene(bench: Bench, app: jobq.App) -> Scene:
-    return Scene(bench, app)
+@pytest.fixture(params=["async", "thread"])
+def scene(bench: Bench, app: jobq.App, request: pytest.FixtureRequest) -> Scene:
+    """Of handlers that have an asyncio task each, and of such that have none."""
+    return Scene(bench, app, request.param)
 
 
 async def test_an_urgent_job_starts_with_the_next_free_slot(bench: Bench, scene: Scene) -> None:
@@ -210,9 +216,9 @@ async def test_a_pause_by_a_handler_gives_back_what_waits_of_its_queue(bench: Be
     assert set(bench.states().values()) == {jobq.State.DONE, jobq.State.PENDING}
 
 
-async def test_nothing_is_claimed_ahead_where_a_dead_worker_makes_jobs_dead(bench: Bench, app: jobq.App) -> None:
-    scene = Scene(bench, app)
-
+async def test_nothing_is_claimed_ahead_where_a_dead_worker_makes_jobs_dead(
+    bench: Bench, app: jobq.App, scene: Scene
+) -> None:
     @app.handler("once", on_interrupt="fail")
     async def once() -> None: ...
 

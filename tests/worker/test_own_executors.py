@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from bench import Bench, Effects, Gate
+from bench import Bench, Effects, Gate, eventually
 
 import jobq
 from jobq import State
@@ -85,6 +87,82 @@ async def test_an_executor_that_raises_is_a_failed_attempt(bench: Bench, app: jo
         job = await bench.until(bench.enqueue(handler))
 
     assert (job.state, job.outcome) == (State.DEAD, "err: RuntimeError: no child process")
+
+
+class Beginner(Recorder):
+    """Begins what it can, and ends it when the test says so."""
+
+    def __init__(self, *, places: int = 1) -> None:
+        super().__init__()
+        self.begun: list[asyncio.Future[Ended]] = []
+        self.places = places
+
+    def begin(self, call: Call) -> asyncio.Future[Ended] | None:
+        if len(self.begun) == self.places:
+            return None
+        self.begun.append(asyncio.get_running_loop().create_future())
+        return self.begun[-1]
+
+
+async def test_an_executor_that_needs_no_task_begins_a_call_and_is_asked_to_run_what_it_cannot(
+    bench: Bench, app: jobq.App
+) -> None:
+    beginner = Beginner()
+    handler: Any = app.handler("k", executor="beginner")(lambda: "run")
+    async with bench.working(app, executors={"beginner": beginner}):
+        first = bench.enqueue(handler)
+        await eventually(lambda: beginner.begun, "the first one's begin")
+        second = await bench.until(bench.enqueue(handler))
+        beginner.begun[0].set_result(Ended("begun"))
+        assert (await bench.until(first)).outcome == "ok: begun"
+    assert second.outcome == "ok: run"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda future: future.set_exception(RuntimeError("no child process")),
+        lambda future: future.set_result(Ended(error=RuntimeError("no child process"))),
+    ],
+)
+async def test_what_was_begun_without_a_task_may_end_by_an_error(
+    bench: Bench, app: jobq.App, end: Callable[[asyncio.Future[Ended]], None]
+) -> None:
+    beginner = Beginner()
+    handler: Any = app.handler("k", executor="beginner", max_attempts=1)(lambda: None)
+    async with bench.working(app, executors={"beginner": beginner}):
+        id_ = bench.enqueue(handler)
+        await eventually(lambda: beginner.begun, "its begin")
+        end(beginner.begun[0])
+        job = await bench.until(id_)
+    assert (job.state, job.outcome) == (State.DEAD, "err: RuntimeError: no child process")
+
+
+async def test_what_was_begun_without_a_task_is_cancelled_at_its_timeout(bench: Bench, app: jobq.App) -> None:
+    beginner = Beginner()
+    handler: Any = app.handler("k", executor="beginner", max_attempts=1, timeout=timedelta(milliseconds=20))(
+        lambda: None
+    )
+    async with bench.working(app, executors={"beginner": beginner}) as worker:
+        job = await bench.until(bench.enqueue(handler))
+        assert worker.stats().left_behind == 0
+    assert beginner.begun[0].cancelled()
+    assert [one.error for one in job.errors] == ["TimeoutError"]
+
+
+async def test_what_begin_raises_and_args_that_do_not_fit_are_failed_attempts(bench: Bench, app: jobq.App) -> None:
+    class Broken(Beginner):
+        def begin(self, call: Call) -> asyncio.Future[Ended] | None:
+            raise RuntimeError("no child process")
+
+    app.handler("k", executor="beginner", max_attempts=1)(_needs_n)
+    async with bench.working(app, executors={"beginner": Broken()}):
+        broken, misfit = bench.add("k", args={"n": 1}), bench.add("k", args={"m": 1})
+        assert (await bench.until(broken)).outcome == "err: RuntimeError: no child process"
+        assert ((await bench.until(misfit)).outcome or "").startswith("err: jobq.errors.ArgsError")
+
+
+def _needs_n(n: int) -> None: ...
 
 
 async def test_threads_are_reused_and_as_many_as_jobs_run_at_a_time(bench: Bench, app: jobq.App) -> None:
