@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         WaitTimeoutError,
         WorkerError,
     )
-    from jobq.events import ErrorEvent, JobEnd
+    from jobq.events import ErrorEvent, JobEnd, JobEnds
     from jobq.explain import why, why_async
     from jobq.handlers import Args, Handler, Kind, kind
     from jobq.inspection import health, health_async
@@ -105,7 +105,7 @@ _HOMES = {
         " StoppedError UniqueKeyError UnknownJobError UnknownKindError UnknownScheduleError WaitTimeoutError"
         " WorkerError"
     ),
-    "jobq.events": "ErrorEvent JobEnd",
+    "jobq.events": "ErrorEvent JobEnd JobEnds",
     "jobq.explain": "why why_async",
     "jobq.handlers": "Args Handler Kind kind",
     "jobq.inspection": "health health_async",
@@ -152,6 +152,7 @@ __all__ = [
     "Health",
     "Job",
     "JobEnd",
+    "JobEnds",
     "JobqError",
     "Kind",
     "KindStats",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -30,7 +30,7 @@ class JobEnd(NamedTuple):
     """The end of an attempt, once it is recorded. `word`: ok, fail, skip, dead, or where it goes back retry, snooze,
     pause.
 
-    `wait`: from when the job was due to the claim; `duration`: from the claim until now.
+    `wait`: from when the job was due to the claim; `duration`: from its start until now.
     """
 
     queue: str
@@ -40,9 +40,26 @@ class JobEnd(NamedTuple):
     duration: timedelta
 
 
+class JobEnds(NamedTuple):
+    """Ends of one kind in one queue that were recorded together and have the same word; as JobEnd, in seconds each."""
+
+    queue: str
+    kind: str
+    word: str
+    waits: Sequence[float]
+    durations: Sequence[float]
+
+    def tell_each(self, callback: EndCallback) -> None:
+        """Call it with each of them."""
+        for wait, duration in zip(self.waits, self.durations, strict=True):
+            spans = timedelta(seconds=wait), timedelta(seconds=duration)
+            tell([callback], JobEnd(self.queue, self.kind, self.word, *spans))
+
+
 E = TypeVar("E")
 ErrorCallback: TypeAlias = Callable[[ErrorEvent], object]
 EndCallback: TypeAlias = Callable[[JobEnd], object]
+EndsCallback: TypeAlias = Callable[[JobEnds], object]
 
 
 def tell(callbacks: Iterable[Callable[[E], object]], event: E) -> None:
@@ -51,4 +68,6 @@ def tell(callbacks: Iterable[Callable[[E], object]], event: E) -> None:
         try:
             callback(event)
         except BaseException:  # a SystemExit from here would end the worker's loop
-            logger.exception("an on_error or on_end callback raised; the job's own result is not touched by it")
+            logger.exception(
+                "an on_error, on_end or on_ends callback raised; the job's own result is not touched by it"
+            )

@@ -58,7 +58,7 @@ class Collector(BaseCollector):
         self._worker = worker
         self._ends = EndCounts()
         if worker is not None:
-            worker.on_end(self._ends.count)
+            worker.on_ends(self._ends.count)
 
     def describe(self) -> Iterator[Metric]:
         """None: what there is depends on the database, which registering must not ask."""

@@ -25,7 +25,7 @@ EXPECTED = [
     *("every", "cron", "when", "Schedule", "schedules", "schedules_async", "run_schedule", "run_schedule_async"),
     *("clean", "clean_async", "recent", "recent_async", "OutcomeStats"),
     *("why", "why_async", "Why", "Cause", "Reason"),
-    *("health", "health_async", "Health", "Check", "JobEnd"),
+    *("health", "health_async", "Health", "Check", "JobEnd", "JobEnds"),
     *("stats", "stats_async", "workers", "workers_async", "Job", "State", "Failure", "JobqError"),
 ]
 VALUES = {"metadata", "Secret"}  # no class or function, so without a docstring of its own

@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from jobq.database import Database
-from jobq.events import EndCallback
+from jobq.events import EndsCallback
 from jobq.faults import can_wait_out, is_connection_failure
 from jobq.model import State
 from jobq.store.ending import Ending, Fence
@@ -57,9 +57,9 @@ class Completer:
         """Call back when a handler has paused its queue."""
         self._recorder.on_paused = callback
 
-    def on_end(self, callbacks: Sequence[EndCallback]) -> None:
-        """Call back for each end that is recorded."""
-        self._recorder.recorded.on_end = callbacks
+    def on_ends(self, callbacks: Sequence[EndsCallback]) -> None:
+        """Call back with the ends that are recorded together."""
+        self._recorder.recorded.on_ends = callbacks
 
     def done(self, held: Held) -> None:
         """Have written that a job ended well, with its text; it has no slot. The job stays held until it is."""

@@ -15,7 +15,7 @@ from anyio.abc import TaskStatus
 
 from jobq.diagnosis import Health, WorkerFacts, readiness
 from jobq.errors import WorkerError
-from jobq.events import EndCallback
+from jobq.events import EndCallback, EndsCallback
 from jobq.executors import Executor
 from jobq.registry import App
 from jobq.source import source_of
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jobq.worker")
 E = TypeVar("E", bound=EndCallback)
+M = TypeVar("M", bound=EndsCallback)
 EXIT_NOT_GIVEN_BACK = 1
 EXIT_LEFT_BEHIND = 70
 
@@ -82,7 +83,7 @@ class Worker:
         self._is_told_to_stop = False
         self._assembly: Assembly | None = None
         self._last: WorkerStats | None = None
-        self._on_end: list[EndCallback] = []
+        self._on_ends: list[EndsCallback] = []
 
     @property
     def name(self) -> str:
@@ -134,7 +135,12 @@ class Worker:
 
         For counting: it must be quick and must not block. What it raises is logged.
         """
-        self._on_end.append(callback)
+        self._on_ends.append(lambda ends: ends.tell_each(callback))
+        return callback
+
+    def on_ends(self, callback: M, /) -> M:
+        """As `on_end`, with a JobEnds for those that were recorded together: for what counts very many."""
+        self._on_ends.append(callback)
         return callback
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> int:
@@ -149,7 +155,7 @@ class Worker:
         if self._assembly is not None:
             raise WorkerError("this worker is running already: make another one")
         assembly = self._assembly = Assembly(self._setting)
-        assembly.completer.on_end(self._on_end)
+        assembly.completer.on_ends(self._on_ends)
         guard(asyncio.get_running_loop())
         if self._is_told_to_stop:
             self.stop()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobq.end_counts import DURATIONS, EndCounts
-from jobq.events import JobEnd
-
-ZERO = timedelta(0)
+from jobq.events import JobEnds
 
 
 def scraped(counts: EndCounts) -> dict[tuple[str, ...], float]:
@@ -25,7 +21,7 @@ def scraped(counts: EndCounts) -> dict[tuple[str, ...], float]:
 def test_each_end_is_counted_once_under_its_word(word: str, name: str) -> None:
     counts = EndCounts()
     for number in range(5):
-        counts.count(JobEnd("q" if number else "other", "k", word, ZERO, ZERO))
+        counts.count(JobEnds("q" if number else "other", "k", word, [0.0], [0.0]))
 
     found = scraped(counts)
 
@@ -38,8 +34,8 @@ def test_each_end_is_counted_once_under_its_word(word: str, name: str) -> None:
 def test_a_bucket_holds_what_is_up_to_its_bound_and_all_before() -> None:
     counts = EndCounts()
     seconds = [*DURATIONS, *(bound + 0.001 for bound in DURATIONS)]
-    for each in seconds:
-        counts.count(JobEnd("q", "k", "ok", ZERO, timedelta(seconds=each)))
+    for some in (seconds[:1], seconds[1:][::-1]):
+        counts.count(JobEnds("q", "k", "ok", [0.0] * len(some), some))
 
     found = scraped(counts)
 

@@ -122,7 +122,7 @@ def test_an_application_whose_callback_raises_changes_nothing(caplog: pytest.Log
 
     assert link.failed("claimer", LOST) > 0
     assert len(told.events) == 1
-    assert "an on_error or on_end callback raised" in caplog.text
+    assert "an on_error, on_end or on_ends callback raised" in caplog.text
 
 
 def test_what_works_for_a_moment_only_waits_longer_each_time(link: Link, clock: Clock) -> None:

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import scoped_session, sessionmaker
 
 import jobq
-from jobq.events import JobEnd
+from jobq.events import JobEnd, JobEnds
 from jobq.metrics import Collector
 
 pytestmark = [pytest.mark.anyio, pytest.mark.duty("work")]
@@ -236,6 +236,30 @@ async def test_what_cannot_be_read_from_in_a_thread_is_refused(bench: Bench) -> 
             Collector(wrong)  # type: ignore[arg-type]
 
 
+async def test_on_ends_hears_of_what_was_recorded_together_and_may_fail(
+    bench: Bench, app: jobq.App, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[JobEnds] = []
+    queues = ["email", "default"]
+    handler: Any = app.handler("k")(lambda: jobq.Skip("nothing to send"))
+    async with bench.working(app) as worker:
+
+        @worker.on_ends
+        def broken(ends: JobEnds) -> None:
+            raise SystemExit(3)
+
+        worker.on_ends(heard.append)
+        for queue in queues:
+            bench.enqueue_many(handler.options(queue=queue), 20)
+        await eventually(lambda: sum(len(ends.waits) for ends in heard) == 40, "all ends")
+
+    assert {(ends.queue, ends.kind, ends.word) for ends in heard} == {(queue, "k", "skip") for queue in queues}
+    assert len(heard) < 40
+    assert all(0 <= wait < 60 for ends in heard for wait in ends.waits)
+    assert all(0 < each < 60 for ends in heard for each in ends.durations)
+    assert "an on_error, on_end or on_ends callback raised" in caplog.text
+
+
 async def test_on_end_hears_of_each_recorded_end_and_may_fail(
     bench: Bench, app: jobq.App, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -260,4 +284,4 @@ async def test_on_end_hears_of_each_recorded_end_and_may_fail(
     assert [(end.queue, end.kind, end.word) for end in heard] == [("email", "k", "retry"), ("email", "k", "ok")]
     assert all(timedelta(0) <= end.wait < timedelta(minutes=1) for end in heard)
     assert all(timedelta(0) < end.duration < timedelta(minutes=1) for end in heard)
-    assert "an on_error or on_end callback raised" in caplog.text
+    assert "an on_error, on_end or on_ends callback raised" in caplog.text
