@@ -22,10 +22,11 @@ import jobq
 HERE = Path(__file__).parent
 LEASE = 1.5
 RESCUED_SECONDS = LEASE + 0.5 + 3  # lease, rescue interval, and what a busy machine may take
+LIMITED = {"pair": 3, "line": 1}  # queues of attack_app.py that have a limit, and shares of theirs
 ATTEMPTS = {"once": 1, "fail": 3}  # of the kinds that have not 50
 THAWED = "UPDATE faults SET until = clock_timestamp() WHERE pid = :pid AND what = 'frozen' AND until IS NULL"
 BEGUN = "SELECT count(DISTINCT job_id) FROM runs WHERE job_id = ANY(:ids) AND attempt >= :attempt AND what = 'began'"
-PROMISE = "INSERT INTO promised SELECT id, run_at FROM jobq.all_jobs WHERE id = ANY(:ids)"
+PROMISE = "INSERT INTO promised SELECT id, run_at, unique_key FROM jobq.all_jobs WHERE id = ANY(:ids)"
 
 
 @dataclass
@@ -53,6 +54,22 @@ class Arena:
             ids = [each.id for each in jobq.enqueue_many(connection, handler, [args] * number)]
             connection.execute(sa.text(PROMISE), {"ids": ids})
         return ids
+
+    def enqueue_limited(self, number: int, seconds: float) -> list[int]:
+        """So many times the share of each queue that has a limit."""
+        shares = LIMITED.items()
+        return [id_ for queue, share in shares for id_ in self.enqueue("work", number * share, queue, seconds=seconds)]
+
+    def enqueue_unique(self, key: str, seconds: float) -> None:
+        """A job, unless an open one has its key: then nothing."""
+        handler = jobq.kind("work").options(max_attempts=50, unique_key=key, on_conflict="ignore")
+        with self.board.engine.begin() as connection:
+            given = jobq.enqueue(connection, handler, seconds=seconds)
+            connection.execute(sa.text(PROMISE), {"ids": [given.id] if given.created else []})
+
+    def keyed(self) -> int:
+        """How many jobs were enqueued with a unique key."""
+        return int(self.board.one("SELECT count(*) FROM promised WHERE unique_key IS NOT NULL"))
 
     def note(self, member: Member, what: str) -> None:
         """It has been killed, or stopped, by now."""

@@ -23,6 +23,8 @@ SEED = "ATTACK_SEED"  # the fault that it has, of seeds.py
 NOW = timedelta(0)
 
 app = jobq.App()
+app.queue("pair", concurrency=2)
+app.queue("line", fifo=True)
 has_work = threading.Event()
 
 

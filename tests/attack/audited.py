@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from board import Board
+from crowds import crowds
 from named import named
 
 from jobq.testing import History, check_history
@@ -92,4 +93,4 @@ def violations(board: Board) -> list[str]:
     found = {name: board.rows(text) for name, text in CHECKS.items()}
     said = [f"{name}: {len(rows)} times, {[tuple(row) for row in rows[:5]]}" for name, rows in found.items() if rows]
     whole = history(board)
-    return [*said, *named(board), *([] if whole.ok else [f"G1: {whole}"])]
+    return [*said, *crowds(board), *named(board), *([] if whole.ok else [f"G1: {whole}"])]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from arena import LEASE, RESCUED_SECONDS, Arena
 from fleet import AT_WORK, Member, until, wait_out
+from rivals import rivals
 
 REFUSED = "the lease was lost, another hand has the job"
 WORN_OUT = "handlers left behind and still running"
@@ -115,11 +116,12 @@ class Freezing:
         for member in members:
             member.until_said(AT_WORK)
         jobs: list[int] = []
-        for n in range(self.rounds):
-            jobs += self._load(self.jobs // self.rounds)
-            wait_out(self.moments.uniform(0, 0.6))
-            members = [self._replaced(member) for member in members]
-            self._stop(self.moments.sample(members[1:], 2), longer=n % 4 == 0)
+        with rivals(self.arena):
+            for n in range(self.rounds):
+                jobs += self._load(self.jobs // self.rounds)
+                wait_out(self.moments.uniform(0, 0.6))
+                members = [self._replaced(member) for member in members]
+                self._stop(self.moments.sample(members[1:], 2), longer=n % 4 == 0)
         assert self.arena.all_end(within=RESCUED_SECONDS + 30 + len(jobs) / 100), "some jobs do not end"
         return [member for member in members[1:] if member.is_alive]
 
@@ -140,7 +142,7 @@ class Freezing:
         return self.arena.start(concurrency=8)
 
     def _load(self, number: int) -> list[int]:
-        found: list[int] = []
+        found = self.arena.enqueue_limited(max(1, number // 80), round(self.moments.uniform(0, 0.1), 3))
         for kind in ("work", "block", "plain", "book"):
             most = 0.1 if kind == "block" else 0.5
             for _ in range(4):

@@ -28,7 +28,7 @@ def of_the_record(connection: sa.Connection) -> Iterator[Violation]:
     """All that a record (record.py) with its journal can answer.
 
     Not `stale_ends`: these handlers return the number of their attempt, so that audited.py's G4 reads the same from it.
-    Its G5 knows when a process stood still; `overlaps` excuses all that ever did.
+    Its G5, and crowds.py for G8 and G9, know when a process stood still; `overlaps` excuses all that ever did.
     """
     runs = _runs()
     promised = connection.exec_driver_sql("SELECT job_id FROM promised").scalars().all()
@@ -38,6 +38,7 @@ def of_the_record(connection: sa.Connection) -> Iterator[Violation]:
     yield from guarantees.by_the_journal(connection)
     yield from guarantees.overlaps(connection, runs, excused=at_fault)
     yield from guarantees.early(connection, runs)
+    yield from guarantees.out_of_order(connection, runs)
     for kind in ("book", "plain_book"):
         yield from guarantees.halves(connection, kind)
 

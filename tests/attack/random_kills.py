@@ -8,6 +8,7 @@ from typing import Any
 
 from arena import RESCUED_SECONDS, Arena
 from fleet import AT_WORK, Member, until, wait_out
+from rivals import rivals
 
 WAVE = 60  # jobs that are enqueued together
 KINDS = {"work": 12, "book": 4, "plain": 2, "fail": 1, "once": 1}  # in 20
@@ -33,6 +34,13 @@ class Killing:
         steady = self.arena.start(is_ready=False, **self.options)
         victims = [self.arena.start(is_ready=False, **self.options) for _ in range(self.members)]
         steady.until_said(AT_WORK)
+        with rivals(self.arena):
+            jobs = self._kill_all(victims)
+        assert self.arena.all_end(within=RESCUED_SECONDS + 30 + len(jobs) / 200), "some jobs do not end"
+        return jobs
+
+    def _kill_all(self, victims: list[Member]) -> list[int]:
+        """One after the other, each with its successor; the jobs that were enqueued meanwhile."""
         jobs: list[int] = []
         for n in range(self.kills):
             jobs += self._load(len(jobs), due=self.jobs * (n + 1) // self.kills)
@@ -41,7 +49,6 @@ class Killing:
             self.arena.kill(victim)
             victims.remove(victim)
             victims.append(self.arena.start(is_ready=False, **self.options))
-        assert self.arena.all_end(within=RESCUED_SECONDS + 30 + len(jobs) / 200), "some jobs do not end"
         return jobs
 
     def _load(self, so_far: int, due: int) -> list[int]:
@@ -55,7 +62,7 @@ class Killing:
         return jobs
 
     def _wave(self, number: int) -> list[int]:
-        found: list[int] = []
+        found = self.arena.enqueue_limited(1, round(self.moments.uniform(0, 0.1), 3))
         for kind, share in KINDS.items():
             args = {} if kind == "fail" else {"seconds": round(self.moments.uniform(0, 0.4), 3)}
             found += self.arena.enqueue(kind, max(1, number * share // 20), **args)

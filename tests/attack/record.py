@@ -13,7 +13,7 @@ CREATE TABLE runs (n bigint GENERATED ALWAYS AS IDENTITY, job_id bigint NOT NULL
 CREATE INDEX ON runs (job_id);
 CREATE TABLE faults (pid int NOT NULL, what text NOT NULL, at timestamptz DEFAULT clock_timestamp(),
                      until timestamptz);
-CREATE TABLE promised (job_id bigint PRIMARY KEY, run_at timestamptz NOT NULL);
+CREATE TABLE promised (job_id bigint PRIMARY KEY, run_at timestamptz NOT NULL, unique_key text);
 CREATE TABLE books (job_id bigint NOT NULL, attempt int NOT NULL);
 CREATE INDEX ON books (job_id);
 

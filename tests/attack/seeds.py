@@ -11,8 +11,8 @@ import psycopg
 import sqlalchemy as sa
 
 import jobq
-from jobq.statements import claim, lease
-from jobq.store import ending, leasing, rescuing
+from jobq.statements import claim, lease, slot_claims
+from jobq.store import claiming, ending, leasing, rescuing
 from jobq.worker.lease import Lease
 from jobq.worker.server_clock import ServerClock
 
@@ -132,6 +132,39 @@ def _taken_from_the_living() -> None:
     rescuing.rescue = rescue
 
 
+def _slots_freed() -> None:
+    """Whoever looks for a slot takes all of them for free."""
+    usual = claiming.claim_slots
+
+    def claim_slots(connection: sa.Connection, *args: Any, **options: Any) -> Any:
+        connection.exec_driver_sql("UPDATE jobq.slots SET worker_id = NULL, job_id = NULL, attempt = NULL")
+        return usual(connection, *args, **options)
+
+    claiming.claim_slots = claim_slots
+
+
+def _keys_freed() -> None:
+    """A job has its unique key until it is claimed."""
+    usual = claiming.claim
+
+    def claim(connection: sa.Connection, *args: Any, **options: Any) -> Any:
+        claimed = usual(connection, *args, **options)
+        ids = [job.id for job in claimed.jobs]
+        connection.exec_driver_sql("UPDATE jobq.jobs SET unique_key = NULL WHERE id = ANY(%s)", (ids,))
+        return claimed
+
+    claiming.claim = claim
+
+
+def _last_in_first_out() -> None:
+    """FIFO queues are served from their end."""
+    usual = sa.Select.order_by
+    sa.Select.order_by = lambda self, *columns: usual(self, *[column.desc() for column in columns])
+    slot_claims.claim_in_order.cache_clear()
+    slot_claims.claim_in_order()
+    sa.Select.order_by = usual
+
+
 def _due_by_own_clock() -> None:
     """By the clock of the worker's machine."""
     now = sa.bindparam("own_now", callable_=time.time, type_=sa.Double)
@@ -159,5 +192,8 @@ SEEDS: dict[str, Callable[[], None]] = {
     "due_by_own_clock": _due_by_own_clock,
     "lease_by_wall_clock": _lease_by_wall_clock,
     "trust_in_the_servers_clock": _trust_in_the_servers_clock,
+    "keys_freed": _keys_freed,
+    "slots_freed": _slots_freed,
+    "last_in_first_out": _last_in_first_out,
     "early_end": lambda: None,  # the application asks for it by itself
 }

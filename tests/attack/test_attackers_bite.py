@@ -50,6 +50,10 @@ CASES = [
     pytest.param(
         "A1", "rescue_without_end", at_points("in the only attempt"), ["G7"], id="a rescue without max_attempts"
     ),
+    pytest.param("A1", "keys_freed", at_random, ["G8"], id="keys until the claim, kills at random"),
+    pytest.param("A1", "slots_freed", at_random, ["G9"], id="slots for everybody, kills at random"),
+    pytest.param("A1", "last_in_first_out", at_random, ["G9"], id="last in, first out, kills at random"),
+    pytest.param("A2", "slots_freed", freezes, ["G9"], id="slots for everybody, freezes"),
     pytest.param("A2", "no_fence", late_writes, ["G4", "G13"], id="no fence"),
     pytest.param("A2", "rescue_waits_for_locks", late_writes, ["G11"], id="a rescue without SKIP LOCKED"),
     pytest.param(

@@ -41,8 +41,10 @@ def test_workers_frozen_under_load_cost_no_guarantee(arena: Arena) -> None:
     found = arena.violations()
 
     late = refused(members)
-    tally("A2 freezes", frozen=2 * ROUNDS, rescues=arena.count("rescued"), refused=late, violations=len(found))
+    counts = {"frozen": 2 * ROUNDS, "jobs with keys": arena.keyed(), "rescues": arena.count("rescued"), "refused": late}
+    tally("A2 freezes", guarantees="G3 G4 G5 G8 G9 G11 G13", violations=len(found), **counts)
     print(f"{history(arena.board)}; {attack.worn_out} workers ended, with threads that did not stop in time")
     assert found == []
     assert arena.count("rescued") >= ROUNDS, "the freezes met nothing"
+    assert arena.keyed() >= ROUNDS, "nobody fought for the keys"
     assert late >= 1, "no write came late"
