@@ -61,8 +61,8 @@ class Arena:
         return [id_ for queue, share in shares for id_ in self.enqueue("work", number * share, queue, seconds=seconds)]
 
     def enqueue_unique(self, key: str, seconds: float) -> None:
-        """A job, unless an open one has its key: then nothing."""
-        handler = jobq.kind("work").options(max_attempts=50, unique_key=key, on_conflict="ignore")
+        """A job, unless an open one has its key: then nothing. In a queue of its own, so that no crowd is before it."""
+        handler = jobq.kind("work", queue="keyed").options(max_attempts=50, unique_key=key, on_conflict="ignore")
         with self.board.engine.begin() as connection:
             given = jobq.enqueue(connection, handler, seconds=seconds)
             connection.execute(sa.text(PROMISE), {"ids": [given.id] if given.created else []})

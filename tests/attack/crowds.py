@@ -31,7 +31,7 @@ LIMITED = RUNS.format(
 KEYED = RUNS.format(
     jobs="SELECT job_id AS id, unique_key AS subject, 1 AS most FROM promised WHERE unique_key IS NOT NULL"
 )
-# A second one is inserted after the first one's deletion was committed, since it waits for that. No lost lease excuses it.
+# A second one is inserted after the first one's deletion was committed, since it waits for that. Nothing excuses it.
 OPEN = """
 SELECT p.unique_key AS subject, 1 AS most, p.job_id, 0 AS attempt,
        min(j.at) FILTER (WHERE j.op = 'INSERT') AS began, max(j.at) FILTER (WHERE j.op = 'DELETE') AS until
@@ -57,7 +57,7 @@ class Run(NamedTuple):
 
 
 def beyond_the_limit(runs: Iterable[Run]) -> list[Run]:
-    """Those that began while as many others of their subject went on. What had lost its right before it began is none."""
+    """Those that began while as many others of their subject went on, their own right not lost before they began."""
     found: list[Run] = []
     going: list[Run] = []
     for run in runs:

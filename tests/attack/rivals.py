@@ -13,7 +13,7 @@ from arena import Arena
 RIVALS = 3
 KEYS = ("one", "other")
 PAUSE_SECONDS = 0.2
-JOB_SECONDS = 0.1
+JOB_SECONDS = 0.3  # of each key, it is asked for every 0.4 s: mostly while its job runs
 
 
 @contextmanager
