@@ -22,7 +22,7 @@ import jobq
 HERE = Path(__file__).parent
 LEASE = 1.5
 RESCUED_SECONDS = LEASE + 0.5 + 3  # lease, rescue interval, and what a busy machine may take
-LIMITED = {"pair": 3, "line": 1}  # queues of attack_app.py that have a limit, and shares of theirs
+LIMITED = {"pair": 3, "line": 2}  # queues of attack_app.py, and how many jobs come together: one more than may run
 ATTEMPTS = {"once": 1, "fail": 3}  # of the kinds that have not 50
 THAWED = "UPDATE faults SET until = clock_timestamp() WHERE pid = :pid AND what = 'frozen' AND until IS NULL"
 BEGUN = "SELECT count(DISTINCT job_id) FROM runs WHERE job_id = ANY(:ids) AND attempt >= :attempt AND what = 'began'"
@@ -56,9 +56,9 @@ class Arena:
         return ids
 
     def enqueue_limited(self, number: int, seconds: float) -> list[int]:
-        """So many times the share of each queue that has a limit."""
-        shares = LIMITED.items()
-        return [id_ for queue, share in shares for id_ in self.enqueue("work", number * share, queue, seconds=seconds)]
+        """For each queue that has a limit, so many times as many jobs as come together."""
+        few = LIMITED.items()
+        return [id_ for queue, each in few for id_ in self.enqueue("work", number * each, queue, seconds=seconds)]
 
     def enqueue_unique(self, key: str, seconds: float) -> None:
         """A job, unless an open one has its key: then nothing. In a queue of its own, so that no crowd is before it."""
