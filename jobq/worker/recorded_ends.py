@@ -85,15 +85,15 @@ class RecordedEnds:
 def _ends_of(group: Iterable[Held]) -> list[JobEnds]:
     """Of jobs that ended well. A value for each end, its spans as timedelta, took a tenth of what a quick job costs."""
     now = monotonic()
-    spans: dict[tuple[str, str, str | None], tuple[list[float], list[float]]] = {}
+    spans: dict[tuple[str, str, str], tuple[list[float], list[float]]] = {}
     for held in group:
-        key = held.job.queue, held.job.kind, held.outcome
+        key = held.job.queue, held.job.kind, word_of(held.outcome)  # by the word: texts may be as many as jobs
         if (found := spans.get(key)) is None:
             found = spans[key] = [], []
         wait, duration = _seconds(held, now)
         found[0].append(wait)
         found[1].append(duration)
-    return [JobEnds(queue, kind, word_of(outcome), *found) for (queue, kind, outcome), found in spans.items()]
+    return [JobEnds(*key, *found) for key, found in spans.items()]
 
 
 def _seconds(held: Held, now: float) -> tuple[float, float]:

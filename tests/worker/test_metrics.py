@@ -241,7 +241,7 @@ async def test_on_ends_hears_of_what_was_recorded_together_and_may_fail(
 ) -> None:
     heard: list[JobEnds] = []
     queues = ["email", "default"]
-    handler: Any = app.handler("k")(lambda: jobq.Skip("nothing to send"))
+    handler: Any = app.handler("k")(lambda: jobq.Skip(f"job {jobq.current().job.id} has nothing to send"))
     async with bench.working(app) as worker:
 
         @worker.on_ends
