@@ -106,7 +106,7 @@ def found_revision(connection: sa.Connection) -> str | None:
         right = "SELECT on its tables" if place.may_use else "USAGE"
         raise SchemaError(
             f"role {place.role!r} may not read the jobq schema in database {place.database!r}:"
-            f" grant it {right} (schema {schema})",
+            f" grant it {right} (schema {schema}; all that a role needs: jobq grants)",
             found=None,
             needed=REVISIONS[-1],
         )

@@ -72,7 +72,7 @@ def said_by_database(error: Any) -> str:
 
 
 _HINTS = {
-    "42501": ": the role lacks a right on the tables of jobq; GRANT it, or use another role",
+    "42501": ": the role lacks a right on the tables of jobq; grant it (all it needs: jobq grants), or use another",
     "25006": ": the server or the session is read-only",
     "57014": ": the statement was cancelled, by hand or by statement_timeout",
     "55P03": ": another session holds a lock; try again",

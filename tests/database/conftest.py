@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from limited_rows import prepare
-from roles_of_tests import switching
+from roles_of_tests import public_functions, switching
 from sqlalchemy import event
 
 from jobq.grants import Duty
@@ -18,7 +18,10 @@ from jobq_cli.app import run
 
 @pytest.fixture(autouse=True)
 def by_role(duty: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In tests that are marked so, whatever enqueues does it with the rights of the duty alone."""
+    """In tests that are marked so, whatever enqueues, looks or operates does it with the rights of the duty alone."""
+    if duty is not None and duty in (Duty.READ, Duty.OPERATE):
+        for module, name in public_functions(duty):
+            monkeypatch.setattr(module, name, switching(getattr(module, name), duty))
     if duty == Duty.ENQUEUE:
         for name in ("insert", "insert_many", "insert_select"):
             monkeypatch.setattr(inserting, name, switching(getattr(inserting, name), duty))

@@ -26,6 +26,8 @@ from jobq.model import State
 from jobq.store import claiming
 from jobq.tables import all_jobs, finished_jobs, jobs
 
+pytestmark = pytest.mark.duty("operate")
+
 HISTORY = [{"attempt": 1, "at": "2026-01-02T03:04:05+00:00", "error": "ValueError", "message": "no"}]
 
 

@@ -12,7 +12,7 @@ import jobq
 from jobq.errors import OptionError
 from jobq.tables import all_jobs, finished_jobs, jobs
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.duty("operate")]
 
 
 class Base(DeclarativeBase):

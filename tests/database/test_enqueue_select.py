@@ -22,6 +22,8 @@ from jobq.producer import enqueue
 from jobq.registry import App
 from jobq.selection import enqueue_select
 
+pytestmark = pytest.mark.duty("enqueue")
+
 app = App()
 
 

@@ -23,6 +23,8 @@ from jobq.producer import enqueue, enqueue_many
 from jobq.selection import enqueue_select
 from jobq.tables import jobs
 
+pytestmark = pytest.mark.duty("enqueue")
+
 
 class Color(enum.Enum):
     RED = "red"

@@ -16,6 +16,8 @@ import jobq
 from jobq.errors import BindError, OptionError, OptionTypeError
 from jobq.tables import queues
 
+pytestmark = pytest.mark.duty("operate")
+
 HOUR = timedelta(hours=1)
 SAID = (queues.c.weight, queues.c.fifo, queues.c.concurrency)
 

@@ -14,6 +14,8 @@ import jobq
 from jobq.statements.recent import recent as statement
 from jobq.tables import finished_jobs, kinds
 
+pytestmark = pytest.mark.duty("read")
+
 WEEK, DAY, HOUR = timedelta(days=7), timedelta(days=1), timedelta(hours=1)
 app = jobq.App()
 

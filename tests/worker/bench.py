@@ -11,10 +11,11 @@ from typing import Any
 
 import anyio
 import sqlalchemy as sa
+from roles_of_tests import give_rights
 
 import jobq
 from jobq.database import Database
-from jobq.tables import finished_jobs, jobs, workers
+from jobq.tables import SCHEMA, finished_jobs, jobs, workers
 from jobq.worker.assembly import Assembly
 
 PATIENCE_SECONDS = 10.0  # what a test waits for an event: far more than it takes, the machine may be busy
@@ -68,6 +69,13 @@ class Bench:
         row = {"id": id_, "name": f"host:{id_}", "lease": lease, "lease_until": sa.func.now() - ran_out}
         self.execute(sa.insert(workers).values(row))
         return id_
+
+    def move_tables(self, schema: str) -> None:
+        """jobq's tables are in another schema alone, with the rights of each role."""
+        jobq.migrate(self.engine.execution_options(schema_translate_map={SCHEMA: schema}))
+        self.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
+        with self.connect() as connection:
+            give_rights(connection.connection.driver_connection, schema)
 
     def change(self, id_: int, **columns: Any) -> None:
         """Change an open job by hand."""

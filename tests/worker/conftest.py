@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from bench import Bench
 
 import jobq
+from jobq.grants import Duty
 
 POOLER = Path(__file__).parents[1] / "pooler"
 ROOM = 20  # connections to the server: as many as the handlers of a test want at once
@@ -19,6 +20,12 @@ ROOM = 20  # connections to the server: as many as the handlers of a test want a
 @pytest.fixture
 def app() -> jobq.App:
     return jobq.App()
+
+
+@pytest.fixture
+def duty() -> str:
+    """Workers have the rights of a worker and no more."""
+    return Duty.WORK
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from jobq.tables import slots
 from jobq.worker.assembly import Assembly
 from jobq.worker.losses import Losses
 
-pytestmark = [pytest.mark.anyio, pytest.mark.duty("work")]
+pytestmark = pytest.mark.anyio
 # With this lease a heartbeat comes every ten minutes: what is quicker has been told.
 TOLD = {"lease": HOUR}
 

@@ -96,7 +96,7 @@ async def test_a_server_that_refuses_connections_makes_it_unready_until_it_takes
     async def handler() -> None: ...
 
     database = sa.make_url(bench.url).database
-    elsewhere = sa.create_engine(sa.make_url(bench.url).set(database="postgres"), isolation_level="AUTOCOMMIT")
+    elsewhere = sa.create_engine(bench.engine.url.set(database="postgres"), isolation_level="AUTOCOMMIT")
     refuse = sa.text(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false')
     take = sa.text(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
     end = sa.text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name")

@@ -41,7 +41,6 @@ def another_leads(bench: Bench) -> None:
     bench.execute(sa.insert(leader).values(name="maintenance", worker_id=7, term=5, lease_until=NOW + HOUR))
 
 
-@pytest.mark.duty("work")
 async def test_one_worker_leads_and_the_next_one_follows_when_it_has_stopped(bench: Bench, app: jobq.App) -> None:
     async with bench.working(app, name="second") as second:
         async with bench.working(app, name="first") as first:
@@ -54,7 +53,6 @@ async def test_one_worker_leads_and_the_next_one_follows_when_it_has_stopped(ben
     assert bench.execute(IN_OFFICE) == []
 
 
-@pytest.mark.duty("work")
 async def test_the_office_is_free_at_once_after_a_clean_stop(bench: Bench, app: jobq.App) -> None:
     async with bench.working(app) as worker:
         await until_leads(worker)
@@ -65,7 +63,6 @@ async def test_the_office_is_free_at_once_after_a_clean_stop(bench: Bench, app: 
     assert [row.term for row in bench.execute(sa.select(leader.c.term))] == [2]
 
 
-@pytest.mark.duty("work")
 async def test_the_leader_deletes_what_has_been_kept_for_its_time_after_it_was_summed(
     bench: Bench, app: jobq.App
 ) -> None:

@@ -58,7 +58,7 @@ def read(sessions: Sessions) -> None:
 def sessions_on(bench: Bench, **options: object) -> Iterator[Sessions]:
     """One connection: whatever a job keeps, the next one lacks."""
     engine = sa.create_engine(bench.url, pool_size=1, max_overflow=0, pool_timeout=5)
-    Base.metadata.create_all(engine)
+    Base.metadata.create_all(bench.engine)
     sessions = scoped_session(sessionmaker(engine, **options))  # type: ignore[call-overload]
     yield sessions
     sessions.remove()

@@ -43,7 +43,6 @@ async def test_a_fifo_queue_runs_one_job_at_a_time_in_order_on_several_workers(b
     assert taken(bench) == {"q": 0}
 
 
-@pytest.mark.duty("work")
 async def test_a_retried_job_keeps_its_place_and_the_others_wait_for_it(bench: Bench, app: jobq.App) -> None:
     running = Running()
     app.queue("q", fifo=True)
@@ -192,7 +191,6 @@ async def test_so_many_jobs_of_a_queue_run_at_a_time_in_the_fleet_and_no_more(be
     assert taken(bench) == {"q": 0}
 
 
-@pytest.mark.duty("work")
 async def test_a_failed_job_of_a_queue_that_is_not_fifo_waits_by_itself(bench: Bench, app: jobq.App) -> None:
     app.queue("q", concurrency=1)
 

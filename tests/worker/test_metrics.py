@@ -21,7 +21,7 @@ import jobq
 from jobq.events import JobEnd, JobEnds
 from jobq.metrics import Collector
 
-pytestmark = [pytest.mark.anyio, pytest.mark.duty("work")]
+pytestmark = pytest.mark.anyio
 FRESH = timedelta(0)
 
 

@@ -37,9 +37,8 @@ async def test_f59_a_worker_lives_in_the_schema_that_its_engine_translates_to(
         return "fine"
 
     thread: Any = app.handler("thread", max_attempts=1)(lambda: 1 / 0)
-    engine = sa.create_engine(bench.url, execution_options=ELSEWHERE)
-    jobq.migrate(engine)
-    bench.execute("DROP SCHEMA jobq CASCADE")
+    bench.move_tables("Other")
+    engine = bench.engine.execution_options(**ELSEWHERE)
     make: Any = sa.create_engine if kind == "sync" else create_async_engine
 
     async with bench.working(app, make(bench.url, execution_options=ELSEWHERE), poll_interval=NEVER, name="w1"):
@@ -50,4 +49,3 @@ async def test_f59_a_worker_lives_in_the_schema_that_its_engine_translates_to(
 
     assert said == ["ok: fine", "err: ZeroDivisionError: division by zero"]
     assert seen.seen == ["w1"]
-    engine.dispose()

@@ -16,7 +16,7 @@ import jobq
 from jobq import State
 from jobq.tables import queues
 
-pytestmark = [pytest.mark.anyio, pytest.mark.duty("work")]
+pytestmark = pytest.mark.anyio
 SHORT = timedelta(seconds=1)  # longer than the looks that follow a notification
 
 

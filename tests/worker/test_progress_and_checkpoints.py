@@ -19,7 +19,7 @@ from jobq import State
 from jobq.model import Progress
 from jobq.tables import jobs
 
-pytestmark = [pytest.mark.anyio, pytest.mark.duty("work")]
+pytestmark = pytest.mark.anyio
 
 
 def writes_of(worker: jobq.Worker, monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -13,7 +13,7 @@ import jobq
 from jobq import State
 from jobq.store.rescuing import Rescue
 
-pytestmark = [pytest.mark.anyio, pytest.mark.duty("work")]
+pytestmark = pytest.mark.anyio
 
 
 async def test_f26_jobs_of_a_worker_whose_lease_ran_out_are_rescued(bench: Bench, app: jobq.App) -> None:

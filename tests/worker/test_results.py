@@ -11,7 +11,7 @@ from bench import HOUR, Bench
 import jobq
 from jobq import State
 
-pytestmark = [pytest.mark.anyio, pytest.mark.duty("work")]
+pytestmark = pytest.mark.anyio
 VALUES = [0, False, "ä \u2028", {"rows": [1, None, {"a": 1.5}]}, [], 10**30]
 
 

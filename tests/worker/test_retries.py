@@ -61,7 +61,6 @@ class CardDeclined(Exception): ...
 class CardStolen(CardDeclined): ...
 
 
-@pytest.mark.duty("work")
 async def test_what_no_retry_would_mend_is_dead_at_once(bench: Bench, app: jobq.App) -> None:
     @app.handler("charge", no_retry_on=(CardDeclined,))
     def charge(card: str) -> None:
@@ -134,7 +133,6 @@ async def test_a_job_out_of_attempts_is_dead_with_its_whole_history(bench: Bench
     assert (worker.stats().retry, worker.stats().dead) == (2, 1)
 
 
-@pytest.mark.duty("work")
 async def test_the_history_is_bounded(bench: Bench, app: jobq.App) -> None:
     def handler(depth: int = 200) -> None:
         if depth == 0:

@@ -77,7 +77,6 @@ async def test_f41_two_workers_fire_each_tick_once(
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-@pytest.mark.duty("work")
 async def test_a_tick_starts_its_job_without_any_poll(bench: Bench, app: jobq.App) -> None:
     effects = Effects()
 
@@ -136,7 +135,6 @@ async def test_a8_two_versions_of_a_schedule_say_so_and_go_on(bench: Bench, capl
     assert len(set(ticks(bench, "s"))) == fates(bench, "s")[0]
 
 
-@pytest.mark.duty("work")
 async def test_after_a_downtime_the_last_tick_is_fired_and_the_others_count_as_missed(
     bench: Bench, app: jobq.App
 ) -> None:
@@ -296,7 +294,6 @@ async def test_a_predicates_minutes_are_fired(bench: Bench, app: jobq.App) -> No
     assert len(asked) == len(set(asked)), "a minute was asked about twice"
 
 
-@pytest.mark.duty("work")
 async def test_a_row_that_is_deleted_by_hand_is_written_again(bench: Bench, app: jobq.App) -> None:
     app.schedule(EVERY_SECOND, app.handler("k")(lambda: None))
 
@@ -322,8 +319,7 @@ async def test_f42_a_lost_connection_loses_no_tick(bench: Bench, app: jobq.App) 
 
 async def test_f59_schedules_are_fired_in_another_schema(bench: Bench, app: jobq.App) -> None:
     engine = sa.create_engine(bench.url, execution_options={"schema_translate_map": {"jobq": "Other"}})
-    jobq.migrate(engine)
-    bench.execute("DROP SCHEMA jobq CASCADE")
+    bench.move_tables("Other")
     effects = Effects()
     app.schedule(EVERY_SECOND, app.handler("k")(lambda: effects.add(None)))
 

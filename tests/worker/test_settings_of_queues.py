@@ -15,7 +15,7 @@ from limited_queues import Running
 import jobq
 from jobq.tables import queues
 
-pytestmark = [pytest.mark.anyio, pytest.mark.duty("work")]
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(autouse=True)

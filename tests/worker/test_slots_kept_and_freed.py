@@ -90,7 +90,6 @@ async def test_a_claim_whose_answer_was_lost_leaves_no_slot_taken(
 
 
 @pytest.mark.parametrize("statement", ["finish_limited", "put_back"])
-@pytest.mark.duty("work")
 async def test_an_end_whose_answer_was_lost_frees_its_slot_once(
     bench: Bench, app: jobq.App, monkeypatch: pytest.MonkeyPatch, statement: str
 ) -> None:
@@ -117,7 +116,6 @@ async def test_an_end_whose_answer_was_lost_frees_its_slot_once(
     assert worker.stats().refused == 0
 
 
-@pytest.mark.duty("work")
 async def test_what_a_stopped_worker_gives_back_is_the_next_job_of_its_queue(bench: Bench, app: jobq.App) -> None:
     running, gate = Running(), Gate()
     app.queue("q", fifo=True)
