@@ -24,6 +24,7 @@ LEASE = 1.5
 RESCUED_SECONDS = LEASE + 0.5 + 3  # lease, rescue interval, and what a busy machine may take
 LIMITED = {"pair": 3, "line": 2}  # queues of attack_app.py, and how many jobs come together: one more than may run
 ATTEMPTS = {"once": 1, "fail": 3}  # of the kinds that have not 50
+TICKING = {"ATTACK_TICKS": "1"}  # the environment of workers that have a schedule
 THAWED = "UPDATE faults SET until = clock_timestamp() WHERE pid = :pid AND what = 'frozen' AND until IS NULL"
 BEGUN = "SELECT count(DISTINCT job_id) FROM runs WHERE job_id = ANY(:ids) AND attempt >= :attempt AND what = 'began'"
 PROMISE = "INSERT INTO promised SELECT id, run_at, unique_key FROM jobq.all_jobs WHERE id = ANY(:ids)"
@@ -70,6 +71,10 @@ class Arena:
     def keyed(self) -> int:
         """How many jobs were enqueued with a unique key."""
         return int(self.board.one("SELECT count(*) FROM promised WHERE unique_key IS NOT NULL"))
+
+    def ticks(self) -> int:
+        """How many jobs the schedule has enqueued."""
+        return int(self.board.one("SELECT count(*) FROM jobq.all_jobs WHERE meta ? 'tick'"))
 
     def note(self, member: Member, what: str) -> None:
         """It has been killed, or stopped, by now."""

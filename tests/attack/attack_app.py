@@ -20,6 +20,7 @@ import jobq
 POINT = "ATTACK_POINT"  # where this process is to be stopped
 HOW = "ATTACK_HOW"  # by which signal; by default it is killed
 SEED = "ATTACK_SEED"  # the fault that it has, of seeds.py
+TICKS = "ATTACK_TICKS"  # whether it has a schedule, each second
 NOW = timedelta(0)
 
 app = jobq.App()
@@ -156,10 +157,22 @@ async def once(seconds: float) -> str:
     return attempt
 
 
+@app.handler("tick", queue="ticks", max_attempts=50)
+async def tick() -> str:
+    """Not promised by anybody, so it has no effect; it meets no point either."""
+    jobq.current().state.note("began")
+    jobq.current().state.note("over")
+    return str(jobq.current().job.attempt)
+
+
+if TICKS in os.environ:
+    app.schedule(jobq.every(timedelta(seconds=1), name="each_second"), tick)
+
+
 def at_work(point: str) -> None:
     if has_work.is_set():
         reach(point)
 
 
-seeds.mark_points(reach, at_work)
 seeds.plant(os.environ.get(SEED, ""))
+seeds.mark_points(reach, at_work)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from arena import LEASE, RESCUED_SECONDS, Arena
+from arena import LEASE, RESCUED_SECONDS, TICKING, Arena
 from fleet import AT_WORK, Member, until, wait_out
 from rivals import rivals
 
@@ -112,7 +113,7 @@ class Freezing:
 
     def run(self) -> list[Member]:
         """The workers that were stopped, those that live; all jobs have ended."""
-        members = [self.arena.start(is_ready=False, concurrency=8) for _ in range(4)]
+        members = [self._start(is_ready=False) for _ in range(4)]
         for member in members:
             member.until_said(AT_WORK)
         jobs: list[int] = []
@@ -139,7 +140,10 @@ class Freezing:
             return member
         assert WORN_OUT in member.said, member.said
         self.worn_out += 1
-        return self.arena.start(concurrency=8)
+        return self._start()
+
+    def _start(self, **options: Any) -> Member:
+        return self.arena.start(concurrency=8, env=TICKING, **options)
 
     def _load(self, number: int) -> list[int]:
         found = self.arena.enqueue_limited(max(1, number // 80), round(self.moments.uniform(0, 0.1), 3))

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from arena import RESCUED_SECONDS, Arena
+from arena import RESCUED_SECONDS, TICKING, Arena
 from fleet import AT_WORK, Member, until, wait_out
 from rivals import rivals
 
@@ -27,7 +27,7 @@ class Killing:
     jobs: int
     members: int = 3
     moments: random.Random = field(default_factory=lambda: random.Random(11))
-    options: dict[str, Any] = field(default_factory=lambda: {"concurrency": 16})
+    options: dict[str, Any] = field(default_factory=lambda: {"concurrency": 16, "env": TICKING})
 
     def run(self) -> list[int]:
         """The jobs that were enqueued, all of which have ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from functools import wraps
@@ -11,23 +12,25 @@ import psycopg
 import sqlalchemy as sa
 
 import jobq
+from jobq.model import State
 from jobq.statements import claim, lease, slot_claims
-from jobq.store import claiming, ending, leasing, rescuing
+from jobq.store import claiming, ending, leasing, rescuing, scheduling
 from jobq.worker.lease import Lease
 from jobq.worker.server_clock import ServerClock
 
-ONE_STATEMENT = """
-WITH lost AS (DELETE FROM jobq.workers WHERE lease_until < now() RETURNING id)
+GONE = "DELETE FROM jobq.workers WHERE lease_until < now() RETURNING id"
+TAKE_BACK = """
 UPDATE jobq.jobs SET worker_id = NULL, failures = failures + 1,
        errors = errors || jsonb_build_object('error', 'WorkerLost', 'attempt', attempt)
- WHERE worker_id IN (SELECT id FROM lost)
-"""
+ WHERE worker_id"""
+ONE_STATEMENT = f"WITH lost AS ({GONE}) {TAKE_BACK} IN (SELECT id FROM lost)"  # noqa: S608
 LONG_OVER = "SELECT EXISTS (SELECT FROM jobq.workers WHERE lease_until < now() - interval '5 s')"
 TAKE = """
 UPDATE jobq.jobs SET worker_id = NULL
  WHERE id = (SELECT j.id FROM jobq.jobs j JOIN jobq.workers w ON w.id = worker_id WHERE lease_until > now()
               ORDER BY attempted_at DESC LIMIT 1 FOR UPDATE OF j SKIP LOCKED)
 """
+MOVE_BACK = "UPDATE jobq.schedules SET last_tick = least(last_tick, %s) WHERE name = %s"
 END = """
 WITH gone AS (DELETE FROM jobq.jobs WHERE id = %s RETURNING *)
 INSERT INTO jobq.finished_jobs (id, queue, kind, args, priority, run_at, attempt, failures, max_attempts, unique_key,
@@ -121,6 +124,18 @@ def _late_rescue() -> None:
     rescuing.rescue = rescue
 
 
+def _rescue_in_pieces() -> None:
+    """Workers are declared dead in a transaction of its own, before their jobs are taken back."""
+
+    def rescue(connection: sa.Connection, **_: Any) -> rescuing.Rescue:
+        with psycopg.connect(os.environ["CHAOS_LEDGER_URL"]) as own:
+            gone = [id_ for (id_,) in own.execute(GONE)]
+        rows = connection.exec_driver_sql(f"{TAKE_BACK} = ANY(%s) RETURNING id, kind, attempt", (gone,)).all()
+        return rescuing.Rescue(tuple(rescuing.Rescued(*row, state=State.PENDING) for row in rows))
+
+    rescuing.rescue = rescue
+
+
 def _taken_from_the_living() -> None:
     """With each rescue a job of a worker whose lease is not over."""
     usual = rescuing.rescue
@@ -165,6 +180,20 @@ def _last_in_first_out() -> None:
     sa.Select.order_by = usual
 
 
+def _ticks_again() -> None:
+    """A step is taken once more a little later, whoever has settled it."""
+    usual = scheduling.fire
+
+    def fire(connection: sa.Connection, due: Any) -> Any:
+        usual(connection, due)
+        connection.exec_driver_sql("SELECT pg_sleep(0.3)")
+        for each in due:
+            connection.exec_driver_sql(MOVE_BACK, (each.seen, each.periodic.name))
+        return usual(connection, due)
+
+    scheduling.fire = fire
+
+
 def _due_by_own_clock() -> None:
     """By the clock of the worker's machine."""
     now = sa.bindparam("own_now", callable_=time.time, type_=sa.Double)
@@ -187,6 +216,7 @@ SEEDS: dict[str, Callable[[], None]] = {
     "no_reconcile": _no_reconcile,
     "rescue_waits_for_locks": _rescue_waits_for_locks,
     "rescue_without_end": _rescue_without_end,
+    "rescue_in_pieces": _rescue_in_pieces,
     "late_rescue": _late_rescue,
     "taken_from_the_living": _taken_from_the_living,
     "due_by_own_clock": _due_by_own_clock,
@@ -195,5 +225,6 @@ SEEDS: dict[str, Callable[[], None]] = {
     "keys_freed": _keys_freed,
     "slots_freed": _slots_freed,
     "last_in_first_out": _last_in_first_out,
+    "ticks_again": _ticks_again,
     "early_end": lambda: None,  # the application asks for it by itself
 }

@@ -11,7 +11,7 @@ from clocks import Jumping, faketime
 from freezing import Freezing, LateWrites
 from kill_points import attack_points
 from random_kills import Killing
-from staged_kills import killed_in_a_claim, lost_an_answer
+from staged_kills import killed_in_a_claim, killed_in_a_rescue, lost_an_answer
 from tally import tally
 
 Attack = Callable[[Arena], list[str]]
@@ -24,6 +24,10 @@ def at_points(*names: str) -> Attack:
 def at_random(arena: Arena) -> list[str]:
     Killing(arena, kills=4, mean_seconds=0.4, jobs=400).run()
     return arena.violations()
+
+
+def frozen_in_a_rescue(arena: Arena) -> list[str]:
+    return killed_in_a_rescue(arena, how="SIGSTOP")
 
 
 def late_writes(arena: Arena) -> list[str]:
@@ -53,6 +57,11 @@ CASES = [
     pytest.param("A1", "keys_freed", at_random, ["G8"], id="keys until the claim, kills at random"),
     pytest.param("A1", "slots_freed", at_random, ["G9"], id="slots for everybody, kills at random"),
     pytest.param("A1", "last_in_first_out", at_random, ["G9"], id="last in, first out, kills at random"),
+    pytest.param("A1", "ticks_again", at_random, ["G10"], id="ticks that are fired again, kills at random"),
+    pytest.param("A1", "rescue_in_pieces", killed_in_a_rescue, ["G11"], id="a rescue in pieces"),
+    pytest.param("A2", "rescue_in_pieces", frozen_in_a_rescue, ["G11"], id="a rescue in pieces, frozen"),
+    pytest.param("A2", "ticks_again", freezes, ["G10"], id="ticks that are fired again, freezes"),
+    pytest.param("A2", "keys_freed,last_in_first_out", freezes, ["G8", "G9"], id="keys and order, freezes"),
     pytest.param("A2", "slots_freed", freezes, ["G9"], id="slots for everybody, freezes"),
     pytest.param("A2", "no_fence", late_writes, ["G4", "G13"], id="no fence"),
     pytest.param("A2", "rescue_waits_for_locks", late_writes, ["G11"], id="a rescue without SKIP LOCKED"),

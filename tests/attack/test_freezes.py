@@ -41,10 +41,12 @@ def test_workers_frozen_under_load_cost_no_guarantee(arena: Arena) -> None:
     found = arena.violations()
 
     late = refused(members)
-    counts = {"frozen": 2 * ROUNDS, "jobs with keys": arena.keyed(), "rescues": arena.count("rescued"), "refused": late}
-    tally("A2 freezes", guarantees="G3 G4 G5 G8 G9 G11 G13", violations=len(found), **counts)
+    counts = {"frozen": 2 * ROUNDS, "jobs with keys": arena.keyed(), "ticks": arena.ticks()}
+    counts |= {"rescues": arena.count("rescued"), "refused": late}
+    tally("A2 freezes", guarantees="G3 G4 G5 G8 G9 G10 G11 G13", violations=len(found), **counts)
     print(f"{history(arena.board)}; {attack.worn_out} workers ended, with threads that did not stop in time")
     assert found == []
     assert arena.count("rescued") >= ROUNDS, "the freezes met nothing"
     assert arena.keyed() >= ROUNDS, "nobody fought for the keys"
+    assert arena.ticks() >= ROUNDS, "the schedule stood still"
     assert late >= 1, "no write came late"
