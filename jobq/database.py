@@ -17,12 +17,14 @@ from psycopg.pq import Format
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from jobq.asking import ask
 from jobq.errors import WorkerError
 from jobq.faults import spoils_connection
 from jobq.idle import IdleConnections
 from jobq.pooler import use_local_settings
 from jobq.session_settings import session_settings
 from jobq.source import Source
+from jobq.store.rows import OneStatement
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,18 +74,15 @@ class Database:
 
     async def run(self, function: Callable[Concatenate[sa.Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """One store function in autocommit."""
-        with anyio.move_on_after(CONNECT_LIMIT.total_seconds()) as scope:
-            connection = await self._idle.take()
-            is_good = False
-            try:
+        connection, is_good = self._idle.at_hand(), False
+        with anyio.move_on_after((self._answer_limit if connection else CONNECT_LIMIT).total_seconds()) as scope:
+            if connection is None:
+                connection = await self._idle.take()
                 self._await_answer(scope)
-                answer = await connection.run_sync(lambda sync: function(sync, *args, **kwargs))
+            try:
+                answer = await _run(connection, function, *args, **kwargs)
                 is_good = True
                 return answer
-            except Exception as error:
-                if spoils_connection(error):
-                    await connection.invalidate()
-                raise
             finally:
                 await self._idle.give_back(connection, is_good=is_good)
         raise self._no_answer()
@@ -264,6 +263,9 @@ async def _run(
     connection: AsyncConnection, function: Callable[Concatenate[sa.Connection, P], R], *args: P.args, **kwargs: P.kwargs
 ) -> R:
     try:
+        if isinstance(function, OneStatement):
+            answer: R = await ask(connection, function, *args, **kwargs)
+            return answer
         return await connection.run_sync(lambda sync: function(sync, *args, **kwargs))
     except Exception as error:
         if spoils_connection(error):

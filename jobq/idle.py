@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from time import monotonic
 from typing import Any
 
+import anyio
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 Ended = Callable[[Any], bool]
@@ -22,9 +23,19 @@ class IdleConnections:
     def __init__(self, engine: AsyncEngine, size: int, *, has_ended: Ended) -> None:
         self._engine = engine
         self._has_ended = has_ended
-        self._places = asyncio.Semaphore(size)
+        self._places = anyio.Semaphore(size, fast_acquire=True)
         self._idle: list[tuple[AsyncConnection, float]] = []
         self._doubtful_until = 0.0
+
+    def at_hand(self) -> AsyncConnection | None:
+        """What `take` gives, if it need not wait for that."""
+        if not self._idle or not self._is_good(*self._idle[-1]):
+            return None
+        try:
+            self._places.acquire_nowait()
+        except anyio.WouldBlock:
+            return None
+        return self._idle.pop()[0]
 
     async def take(self) -> AsyncConnection:
         """One that is good as far as can be told without asking the server. Waits for a place; connects if it must."""
@@ -32,7 +43,7 @@ class IdleConnections:
         try:
             while self._idle:
                 connection, since = self._idle.pop()
-                if since >= self._doubtful_until and not self._is_dead(connection):
+                if self._is_good(connection, since):
                     return connection
                 await connection.invalidate()
                 await close(connection)
@@ -61,9 +72,10 @@ class IdleConnections:
         """What has been idle since before now is not trusted any more."""
         self._doubtful_until = monotonic()
 
-    def _is_dead(self, connection: AsyncConnection) -> bool:
-        sync = connection.sync_connection
-        return sync is None or self._has_ended(sync.connection.driver_connection)
+    def _is_good(self, connection: AsyncConnection, since: float) -> bool:
+        if since < self._doubtful_until or (sync := connection.sync_connection) is None:
+            return False
+        return not self._has_ended(sync.connection.driver_connection)
 
     async def let_go(self) -> None:
         """Give all of them to the engine's pool."""

@@ -34,7 +34,7 @@ LAYERS = [
     "jobq.statements",
     "jobq.labels jobq.store jobq.which",
     "jobq.preparing",
-    "jobq.idle",
+    "jobq.asking jobq.idle",
     "jobq_migrations",
     "jobq.admin jobq.bulk jobq.checking jobq.cleaner jobq.database jobq.explain jobq.grants jobq.lookup jobq.overview"
     " jobq.producer jobq.queueing jobq.scheduling jobq.schema jobq.selection jobq.showing",

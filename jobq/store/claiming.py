@@ -14,7 +14,7 @@ from jobq.model import Claimed
 from jobq.statements import claim as statements
 from jobq.statements import slot_claims
 from jobq.statements import survey as survey_statements
-from jobq.store.rows import raw_rows
+from jobq.store.rows import OneStatement, Query, Rows
 
 HEAD = 2  # columns of the first row of a claim, NULL in the others; behind them as in statements.CLAIMED
 SLOT = HEAD + len(statements.CLAIMED)
@@ -47,9 +47,8 @@ class Claim:
     next_at: datetime | None = None
 
 
-def claim(
-    connection: sa.Connection, lanes: Sequence[LaneAsk], *, worker_id: int, kinds: Sequence[str], most: int
-) -> Claim:
+@OneStatement
+def claim(lanes: Sequence[LaneAsk], *, worker_id: int, kinds: Sequence[str], most: int) -> Query[Claim]:
     """Take up to `most` due jobs. In autocommit: the jobs are ours when this returns."""
     binds = {
         "worker_id": worker_id,
@@ -61,33 +60,36 @@ def claim(
         "ids": [lane.id for lane in lanes],
         "limits": [lane.limit for lane in lanes],
     }
-    head, *rows = raw_rows(connection, statements.claim(), binds)
-    now, next_at = head[:HEAD]
-    ours = (worker_id, now, None, False)
-    jobs = [_NEW(Claimed, row[HEAD:] + ours) for row in rows]
-    return Claim(now, tuple(sorted(jobs, key=_TURN)), next_at)
+
+    def read(answer: Rows) -> Claim:
+        head, *rows = answer
+        now, next_at = head[:HEAD]
+        ours = (worker_id, now, None, False)
+        jobs = [_NEW(Claimed, row[HEAD:] + ours) for row in rows]
+        return Claim(now, tuple(sorted(jobs, key=_TURN)), next_at)
+
+    return Query(statements.claim(), binds, read)
 
 
+@OneStatement
 def claim_slots(
-    connection: sa.Connection,
-    queues: Sequence[str],
-    *,
-    worker_id: int,
-    kinds: Sequence[str],
-    most: int,
-    in_order: bool,
-) -> Claim:
+    queues: Sequence[str], *, worker_id: int, kinds: Sequence[str], most: int, in_order: bool
+) -> Query[Claim]:
     """Take up to `most` jobs of limited queues, each with a slot; queues come in their turn. In autocommit.
 
     `in_order`: only of FIFO queues, the head of each; else only of the others.
     """
     statement = slot_claims.claim_in_order() if in_order else slot_claims.claim_some()
     binds = {"worker_id": worker_id, "kinds": list(kinds), "queues": list(queues), "most": most}
-    head, *rows = raw_rows(connection, statement, binds)
-    now, next_at = head[:HEAD]
-    jobs = [_NEW(Claimed, (*row[HEAD:SLOT], worker_id, now, row[SLOT], in_order)) for row in rows]
-    jobs.sort(key=lambda job: (queues.index(job.queue), job.priority, job.run_at, job.id))
-    return Claim(now, tuple(jobs), next_at)
+
+    def read(answer: Rows) -> Claim:
+        head, *rows = answer
+        now, next_at = head[:HEAD]
+        jobs = [_NEW(Claimed, (*row[HEAD:SLOT], worker_id, now, row[SLOT], in_order)) for row in rows]
+        jobs.sort(key=lambda job: (queues.index(job.queue), job.priority, job.run_at, job.id))
+        return Claim(now, tuple(jobs), next_at)
+
+    return Query(statement, binds, read)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import anyio
 from jobq.fairness import part_of
 from jobq.faults import can_wait_out
 from jobq.model import Position
+from jobq.worker.alarm import Alarm
 from jobq.worker.claims import Claims
 from jobq.worker.groups import Groups
 from jobq.worker.lane_claims import LaneClaims
@@ -57,7 +58,7 @@ class Claimer:
         self._runner = runner
         self._poll_interval = poll_interval
         self._stop = stop
-        self._wake = anyio.Event()
+        self._alarm = Alarm()
         self._is_told = False
         self._is_urgent = False  # something is due that goes before jobs which wait for a slot here
         self._came_told = False  # to its last look
@@ -71,7 +72,7 @@ class Claimer:
 
     def wake(self) -> None:
         """There is room again, or a reason to stop."""
-        self._wake.set()
+        self._alarm.ring()
 
     def tell(self, position: Position | None) -> None:
         """A notification: something is due. None: look everywhere, notifications may have been missed."""
@@ -80,7 +81,7 @@ class Claimer:
             self._limited.tell()
         elif position.queue in self._limited:
             self._limited.tell()
-            self._wake.set()
+            self._alarm.ring()
             return
         elif self._surveyor.admits(position.queue):
             self._groups.set_back(position)
@@ -88,7 +89,7 @@ class Claimer:
         else:
             return
         self._is_told = True
-        self._wake.set()
+        self._alarm.ring()
 
     def has_room(self, queue: str) -> None:
         """There is a place again, or a thread, where all were taken."""
@@ -96,12 +97,12 @@ class Claimer:
         if queue in self._limited:
             self._limited.freed(timedelta(0))
         self._is_told = True
-        self._wake.set()
+        self._alarm.ring()
 
     def freed(self, wait: timedelta) -> None:
         """A slot of a limited queue was freed, and is ready after `wait`."""
         self._limited.freed(wait)
-        self._wake.set()
+        self._alarm.ring()
 
     async def run(self) -> None:
         """Claim until told to stop."""
@@ -169,6 +170,4 @@ class Claimer:
 
     async def _woken_within(self, seconds: float | None) -> None:
         self._runner.wants_room = True
-        with anyio.move_on_after(seconds):
-            await self._wake.wait()
-        self._wake = anyio.Event()
+        await self._alarm.sleep(seconds)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from functools import partial
+from time import monotonic
 from typing import Any
 
 import anyio
@@ -89,11 +91,9 @@ class Listener:
         self._link.worked("listener")
         self._tell(None)
         while not self._stop.is_set():
-            for notification in _arrived(connection.pgconn):
-                hear(notification)
-            if not await _speaks(connection):
-                with anyio.fail_after(ANSWER_SECONDS):
-                    await connection.execute("SELECT 1")
+            await _Ear(connection.pgconn, hear).until_silent()
+            with anyio.fail_after(ANSWER_SECONDS):
+                await connection.execute("SELECT 1")
 
     def _hear(self, notification: PGnotify, *, encoding: str) -> None:
         payload = notification.extra.decode(encoding, errors="replace")  # anybody may NOTIFY
@@ -103,18 +103,47 @@ class Listener:
             listen(word.id)
 
 
-def _arrived(connection: PGconn) -> Iterator[PGnotify]:
-    """From libpq itself: psycopg's `notifies` registers the socket with the event loop for each look, a tenth of the
-    way from a commit to its handler."""
-    connection.consume_input()
-    while notification := connection.notifies():
-        yield notification
+class _Ear:
+    """Reads from libpq itself what the server says, in the loop's own callback.
 
+    psycopg's wait for notifications wakes up ten times a second, a good part of what an idle worker costs, and
+    registers the socket with the loop for each look; a task that reads costs one more turn of the loop. Both would be
+    on the way from a commit to its handler.
+    """
 
-async def _speaks(connection: psycopg.AsyncConnection[Any]) -> bool:
-    """Wait for the server's next word; False when there is none for long. At the socket itself: psycopg's own wait
-    wakes up ten times a second, a good part of what an idle worker costs."""
-    with anyio.move_on_after(SILENCE_SECONDS):
-        await anyio.wait_readable(connection.fileno())
-        return True
-    return False
+    def __init__(self, connection: PGconn, hear: Callable[[PGnotify], None]) -> None:
+        self._connection = connection
+        self._hear = hear
+        self._heard_at = monotonic()
+        self._failed = anyio.Event()
+        self._error: Exception | None = None
+        self._socket: int | None = None  # while it is registered: libpq closes it by itself, and another may get it
+
+    async def until_silent(self) -> None:
+        """Until the server has said nothing for SILENCE_SECONDS. Raises what reading has raised."""
+        self._socket = self._connection.socket
+        asyncio.get_running_loop().add_reader(self._socket, self._read)
+        try:
+            self._read()
+            while (left := self._heard_at + SILENCE_SECONDS - monotonic()) > 0 and self._error is None:
+                await wait_for(self._failed, left)
+        finally:
+            self._close()
+        if self._error is not None:
+            raise self._error
+
+    def _read(self) -> None:
+        self._heard_at = monotonic()
+        try:
+            self._connection.consume_input()
+            while notification := self._connection.notifies():
+                self._hear(notification)
+        except Exception as error:
+            self._close()
+            self._error = error
+            self._failed.set()
+
+    def _close(self) -> None:
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+            self._socket = None

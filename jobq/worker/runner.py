@@ -87,9 +87,10 @@ class Runner:
         return self._waiting.last_priority
 
     def receive(self, jobs: Iterable[Claimed]) -> None:
-        """Hold claimed jobs and run them, each as soon as there is a slot."""
+        """Hold claimed jobs and run them, each as soon as there is a slot: the first of them now."""
         self._intake.receive(jobs, self._running, self._stopper)
-        self._wake()
+        if not self._has_turn:
+            self._surroundings.run(self._turn)
 
     def close(self) -> None:
         """Start nothing more, and give back what has not begun."""

@@ -13,6 +13,7 @@ from bench import NEVER, Bench, Effects, Gate, assembly_of, eventually
 
 import jobq
 from jobq import State
+from jobq.worker import listener
 
 pytestmark = pytest.mark.anyio
 
@@ -23,10 +24,25 @@ async def test_f48_the_listener_is_idle_and_outside_of_any_transaction(bench: Be
     handler: Any = app.handler("k")(lambda: None)
 
     async with bench.working(app, poll_interval=NEVER, name="w1"):
-        (listener,) = await bench.until_listening()
-        assert (listener.state, listener.xact_start, listener.application_name) == ("idle", None, "jobq w1")
+        (hearing,) = await bench.until_listening()
+        assert (hearing.state, hearing.xact_start, hearing.application_name) == ("idle", None, "jobq w1")
         with anyio.fail_after(A_SECOND):
             await bench.until(bench.enqueue(handler))
+
+
+async def test_a_listener_that_has_heard_nothing_asks_whether_the_server_is_there_and_goes_on(
+    bench: Bench, app: jobq.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "SILENCE_SECONDS", 0.05)
+    handler: Any = app.handler("k")(lambda: None)
+    asked = "SELECT query_start FROM pg_stat_activity WHERE query = 'SELECT 1' AND application_name LIKE 'jobq %'"
+
+    async with bench.working(app, poll_interval=NEVER):
+        first = await eventually(lambda: bench.execute(asked), "a question")
+        await eventually(lambda: bench.execute(asked) > first, "another question")
+        for _ in range(3):
+            with anyio.fail_after(A_SECOND):
+                await bench.until(bench.enqueue(handler))
 
 
 async def test_f06_a_mebibyte_of_args_starts_at_once_and_arrives_whole(bench: Bench, app: jobq.App) -> None:
@@ -74,10 +90,10 @@ async def test_f47_what_is_enqueued_while_nobody_listens_is_found_on_the_way_bac
     handler: Any = app.handler("k")(lambda: None)
 
     async with bench.working(app, poll_interval=NEVER):
-        (listener,) = await bench.until_listening()
+        (hearing,) = await bench.until_listening()
         with bench.connect() as connection:  # ends the listener before anybody is told
             id_ = jobq.enqueue(connection, handler).id
-            connection.exec_driver_sql("SELECT pg_terminate_backend(%s, 5000)", (listener.pid,))
+            connection.exec_driver_sql("SELECT pg_terminate_backend(%s, 5000)", (hearing.pid,))
         await bench.until(id_)
 
 
