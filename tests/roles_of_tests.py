@@ -62,12 +62,18 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("duty", duties, ids=["owner", *(f"as_{each}" for each in duties[1:])], indirect=True)
 
 
+class Acting:
+    """The duty of the test that runs; None: the owner. A module that is first imported meanwhile keeps what it got."""
+
+    duty: str | None = None
+
+
 def switching(function: Callable[..., Any], duty: str) -> Callable[..., Any]:
-    """A function, (connection or session, ...), whose statements are sent by the role of this duty."""
+    """A function, (connection or session, ...), whose statements are sent by the role of this duty, while it acts."""
 
     def switched(session: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(session, sa.Connection | Session | scoped_session):
-            return function(session, *args, **kwargs)  # which refuses it
+        if Acting.duty != duty or not isinstance(session, sa.Connection | Session | scoped_session):
+            return function(session, *args, **kwargs)
         with as_role(_connection(session), duty):
             return function(session, *args, **kwargs)
 
